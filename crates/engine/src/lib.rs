@@ -31,6 +31,7 @@
 //! | [`world`] | computed values, recorded in a run and given again in a replay |
 //! | [`replay`] | a journal read again: what a step saw, who made it, how a name changed |
 //! | [`rehearsal`] | a loop walked with invented results, for `simulate` |
+//! | `memory` | a journal in memory, for drivers that invent what steps do |
 //! | `canonical` | resolved fields as one text, whose hash the journal keeps |
 //! | `simulator` | seeded runs that crash anywhere, checked after each event; only with the feature `testing` |
 
@@ -43,6 +44,7 @@ pub mod execute;
 mod hash;
 pub mod judge;
 pub mod machine;
+mod memory;
 pub mod random;
 pub mod rehearsal;
 pub mod replay;

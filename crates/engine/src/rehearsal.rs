@@ -5,7 +5,6 @@
 //! only a script makes a loop stall; every state takes a second.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,20 +18,21 @@ use threadline_lang::{Envelope, Resolution, Scope, ScopeEntry, Session, Value, W
 
 use crate::agent::ResolvedAgent;
 use crate::evaluate::{self, Act, Decision, FieldErrors, Resolved};
-use crate::event::{
-    Address, Datum, ERROR, Event, EventKind, Listed, LoopEnd, LoopLimits, LoopReason, Millis, RunStarted, Seq,
-};
+use crate::event::{Address, Datum, ERROR, Event, EventKind, LoopEnd, LoopReason, Millis, RunStarted, Seq};
 use crate::execute::effect::{
     Attempt, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, StartFailure,
 };
 use crate::execute::result::{ClockReading, Timing};
-use crate::execute::{Driver, Executor, FieldEvaluation, Next, Recording};
+use crate::execute::{
+    Driver, EnterFolder, EvaluatedFields, Executor, FieldEvaluation, Next, Recording, Site, StepSite,
+};
 use crate::judge::{self, Judgement, Question, Rule, Verdict};
 use crate::machine::{Command, Machine, Outcome, Task};
+use crate::memory::{MemoryJournal, MissingValue};
 use crate::random::Random;
-use crate::replay::{Evaluated, Maker, Seen};
+use crate::replay::Maker;
 use crate::select::{Expansion, ResolvedSource};
-use crate::view::{ItemRef, Load, RunNames, StateView, View};
+use crate::view::{Load as _, RunNames, StateView, View};
 use crate::world::Answer;
 
 /// So many states are executed in one walk at most, whatever the file allows.
@@ -188,7 +188,7 @@ pub fn walk(
         machine: Machine::new(Arc::clone(plan)),
         todo: VecDeque::new(),
         time: 0,
-        left: BTreeMap::new(),
+        journal: Vec::new(),
         known: BTreeSet::new(),
         meant: BTreeMap::new(),
         counts: BTreeMap::new(),
@@ -196,13 +196,19 @@ pub fn walk(
         visits: Vec::new(),
         end: None,
     };
+    if let Shape::Loop(of) = &plan.workflow.shape {
+        evaluate::bounds(of, &rehearsal.run, &mut session(plan, rehearsal.world))?;
+    }
     rehearsal.begin();
     while rehearsal.end.is_none() {
         let Some(command) = rehearsal.todo.pop_front() else {
             // A machine without anything to do has ended.
             break;
         };
-        rehearsal.follow(command)?;
+        // A machine asks only for what was recorded.
+        if rehearsal.follow(command).is_err() {
+            rehearsal.end = Some(End::GivenUp);
+        }
         if rehearsal.visits.len() as u64 >= MOST_STEPS {
             rehearsal.end.get_or_insert(End::GivenUp);
         }
@@ -241,9 +247,8 @@ struct Rehearsal<'a> {
     machine: Machine,
     todo: VecDeque<Command>,
     time: Millis,
-    /// What was left, by the event.
-    left: BTreeMap<Seq, Arc<Envelope>>,
-    /// Those of which the script says what it is.
+    journal: Vec<Event>,
+    /// Events with an output of which the script says what it is.
     known: BTreeSet<Seq>,
     /// What executions are to come to that are under way.
     meant: BTreeMap<Address, Option<Scripted>>,
@@ -252,30 +257,6 @@ struct Rehearsal<'a> {
     random: Random,
     visits: Vec<Visit>,
     end: Option<End>,
-}
-
-/// What is loaded is what was invented.
-struct Invented<'l>(&'l BTreeMap<Seq, Arc<Envelope>>);
-
-impl Load for Invented<'_> {
-    type Error = Infallible;
-
-    fn output(&mut self, seq: Seq) -> Result<Arc<Envelope>, Infallible> {
-        let nothing = || Arc::new(Envelope::new(Value::NULL, Value::NULL));
-        Ok(self.0.get(&seq).cloned().unwrap_or_else(nothing))
-    }
-
-    fn item(&mut self, _: ItemRef) -> Result<Value, Infallible> {
-        Ok(Value::NULL)
-    }
-
-    fn item_error(&mut self, _: Seq) -> Result<EcoString, Infallible> {
-        Ok(EcoString::new())
-    }
-
-    fn results(&mut self, _: Seq) -> Result<ScopeEntry, Infallible> {
-        Ok(ScopeEntry::Plain(Value::NULL))
-    }
 }
 
 impl Rehearsal<'_> {
@@ -287,16 +268,23 @@ impl Rehearsal<'_> {
     /// The machine takes an event that it waits for.
     fn happen(&mut self, at: Address, kind: EventKind) -> Seq {
         let seq = self.machine.last() + 1;
-        match self.machine.apply(&Event { seq, time: self.time, at, kind }) {
+        let event = Event { seq, time: self.time, at, kind };
+        match self.machine.apply(&event) {
             Ok(commands) => self.todo.extend(commands),
             // Only what was asked for is told; a machine that refuses it goes no further.
             Err(_) => self.end = Some(End::GivenUp),
         }
+        self.journal.push(event);
         seq
     }
 
     /// Carries out a command as in a run, with what is invented for its effects.
-    fn follow(&mut self, command: Command) -> Result<(), FieldErrors> {
+    fn follow(&mut self, command: Command) -> Result<(), MissingValue> {
+        // What it would export is made of what was invented.
+        if let Command::End { outcome, ended } = command {
+            self.end = Some(End::Ended(outcome, ended));
+            return Ok(());
+        }
         let plan = Arc::clone(self.plan);
         let executor = Executor::new(&plan);
         let view = self.machine.view_of(&command);
@@ -326,21 +314,15 @@ impl Rehearsal<'_> {
 
     fn record(&mut self, recording: Recording) {
         let Recording { at, kind, envelope, .. } = recording;
-        if let EventKind::RunEnded { outcome, ended, .. } = &kind {
-            self.end = Some(End::Ended(*outcome, ended.clone()));
-        }
         let is_known = matches!(self.meant.get(&at), Some(Some(Scripted::Output(_))));
         let seq = self.happen(at, kind);
-        if let Some(envelope) = envelope {
-            self.left.insert(seq, Arc::new(envelope));
-            self.known.extend(is_known.then_some(seq));
-        }
+        self.known.extend((is_known && envelope.is_some()).then_some(seq));
     }
 
     /// What comes of an effect: what the script says, and otherwise something that fits. Every action takes its time.
     fn invent(&mut self, key: &EffectKey, effect: &Effect) -> EffectResult {
         let started = self.time;
-        let timing = || Timing::since(started, started + DURATION);
+        let timing = Timing::since(started, started + DURATION);
         match effect {
             Effect::Process(_) => {
                 self.time += DURATION;
@@ -358,23 +340,11 @@ impl Rehearsal<'_> {
                         is_missing: false,
                         kind: FailureKind::Start,
                     }),
-                    None => Ok(ProcessEnd {
-                        ending: ProcessEnding::Exited(exit_code),
-                        stdout: Ok(output.as_bytes().to_vec()),
-                        stderr: Vec::new(),
-                        cpu_time: Duration::ZERO,
-                        max_memory: 0,
-                        timing: timing(),
-                    }),
+                    None => Ok(ProcessEnd::printed(ProcessEnding::Exited(exit_code), &output, timing)),
                 })
             }
             // There are no items here.
-            Effect::ReadItems(_) => EffectResult::Items(Ok(ChosenItems {
-                items: Listed::Whole(Datum::Here(Value::NULL)),
-                count: 0,
-                leads_nowhere: false,
-                computed: Vec::new(),
-            })),
+            Effect::ReadItems(_) => EffectResult::Items(Ok(ChosenItems::whole(Vec::new()))),
             Effect::CloseWorktrees | Effect::AbandonItem { .. } => EffectResult::Branch(None),
             Effect::EnterWorktree(_) | Effect::MergeItem(_) => EffectResult::Worktree(Ok(())),
             _ => {
@@ -425,7 +395,7 @@ impl Rehearsal<'_> {
 
     // ---- judging ---------------------------------------------------------------------------------------
 
-    fn judge(&mut self, task: &Task, view: &View) -> Judgement {
+    fn judge(&mut self, task: &Task, view: &View) -> Result<Judgement, MissingValue> {
         let plan = Arc::clone(self.plan);
         let state = self.position(task.step).unwrap_or(0);
         let meant = match self.meant.remove(&task.at) {
@@ -433,19 +403,15 @@ impl Rehearsal<'_> {
             // One that does nothing is only judged.
             None => self.meant(state),
         };
-        let Ok(scope) = view.scope(&self.run, &mut Invented(&self.left), None);
-        let result = view.result.and_then(|seq| self.left.get(&seq).cloned());
+        let scope = self.scope(view)?;
+        let result = view.result.map(|seq| self.envelope(seq)).transpose()?;
         let of_state = StateView::of(view, &task.at);
-        let seen = self.seen(task, view);
+        let acting = view.acting.as_deref().map(|view| self.scope(view)).transpose()?;
         let mut own = session(&plan, self.world).traced();
-        let acting = view.acting.as_ref().map(|view| {
-            let Ok(scope) = view.scope(&self.run, &mut Invented(&self.left), None);
-            scope
-        });
         let (scope, unable) = judge::scope_of(&plan, task.step, acting.as_ref(), &scope, &mut own);
         let trace = own.take_trace();
         drop(own);
-        let of_known = unable.is_none() && self.is_known(&seen, &trace);
+        let of_known = unable.is_none() && self.is_known(view, &trace);
         let judged = judge::JudgedState {
             plan: &plan,
             step: task.step,
@@ -457,12 +423,12 @@ impl Rehearsal<'_> {
             Some(Scripted::Verdict(verdict)) => (told(verdict, "as the script says"), false),
             meant => {
                 let judged =
-                    of_known.then(|| self.judged_as_in_a_run(&judged, &seen, meant.is_some())).flatten();
+                    of_known.then(|| self.judged_as_in_a_run(&judged, view, meant.is_some())).flatten();
                 let is_judged = judged.is_some();
                 (judged.unwrap_or_else(|| told(self.verdict(state), "invented")), is_judged)
             }
         };
-        let judgement = self.route(&judged, &seen, state, verdict);
+        let judgement = self.route(&judged, view, state, verdict);
         let next = judgement.to.as_ref().and_then(|to| plan.lists[0].position(to));
         self.visits.push(Visit {
             at: task.at.clone(),
@@ -473,31 +439,14 @@ impl Rehearsal<'_> {
             is_judged,
             to: next.zip(judgement.by),
         });
-        judgement
-    }
-
-    fn seen(&self, task: &Task, view: &View) -> Seen {
-        Seen {
-            at: task.at.clone(),
-            step: task.step,
-            seq: self.machine.last() + 1,
-            time: self.time,
-            evaluated: Evaluated::Judgement,
-            attempt: 0,
-            rerun: false,
-            view: view.clone(),
-            computed: Vec::new(),
-            defined: BTreeMap::new(),
-            fields: None,
-            judged: None,
-        }
+        Ok(judgement)
     }
 
     /// The verdict of what judges the state, where nothing that it looks at was invented.
     fn judged_as_in_a_run(
         &mut self,
         judged: &judge::JudgedState<'_>,
-        seen: &Seen,
+        view: &View,
         scripted: bool,
     ) -> Option<Verdict> {
         let step = &self.plan.steps[judged.step as usize].step;
@@ -513,12 +462,12 @@ impl Rehearsal<'_> {
         let verdict = judged.verdict(&mut session);
         let trace = session.take_trace();
         drop(session);
-        self.is_known(seen, &trace).then_some(verdict)
+        self.is_known(view, &trace).then_some(verdict)
     }
 
     /// Whether nothing that was read was invented.
-    fn is_known(&self, seen: &Seen, trace: &[Resolution]) -> bool {
-        trace.iter().all(|resolution| match seen.maker(resolution) {
+    fn is_known(&self, view: &View, trace: &[Resolution]) -> bool {
+        trace.iter().all(|resolution| match view.maker(resolution) {
             Maker::Event(seq) => self.known.contains(&seq),
             Maker::Item { .. } | Maker::World => false,
             _ => true,
@@ -529,7 +478,7 @@ impl Rehearsal<'_> {
     fn route(
         &mut self,
         judged: &judge::JudgedState<'_>,
-        seen: &Seen,
+        view: &View,
         state: usize,
         verdict: Verdict,
     ) -> Judgement {
@@ -547,7 +496,7 @@ impl Rehearsal<'_> {
                         Some("verdict" | "confidence" | "reason" | "evidence" | "details")
                     )
             });
-            if self.is_known(seen, &reads.collect::<Vec<_>>()) {
+            if self.is_known(view, &reads.collect::<Vec<_>>()) {
                 return holds;
             }
             let count = self.counts.entry((state, Some(number))).or_default();
@@ -625,8 +574,7 @@ fn session<'w>(plan: &'w Plan, world: &'w mut dyn World) -> Session<'w> {
 }
 
 impl Driver for Rehearsal<'_> {
-    /// Without limits there is no loop to walk.
-    type Error = FieldErrors;
+    type Error = MissingValue;
 
     fn moment(&mut self) -> ClockReading {
         ClockReading { time: self.time, steady: Duration::from_millis(self.time.unsigned_abs()) }
@@ -636,95 +584,79 @@ impl Driver for Rehearsal<'_> {
         0.0
     }
 
-    fn keep(&mut self, value: &Value) -> Result<Datum, FieldErrors> {
+    fn keep(&mut self, value: &Value) -> Result<Datum, MissingValue> {
         Ok(Datum::Here(value.clone()))
     }
 
-    fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, FieldErrors> {
-        let Ok(envelope) = Invented(&self.left).output(seq);
-        Ok(envelope)
+    fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, MissingValue> {
+        MemoryJournal(&self.journal).output(seq)
     }
 
-    fn time_of(&mut self, _: Seq) -> Result<Millis, FieldErrors> {
-        Ok(self.time)
+    fn time_of(&mut self, seq: Seq) -> Result<Millis, MissingValue> {
+        Ok(MemoryJournal(&self.journal).event(seq)?.time)
+    }
+
+    fn answers(&mut self, _: Seq) -> Result<Vec<Answer>, MissingValue> {
+        Ok(Vec::new())
+    }
+
+    fn item_values(&mut self, _: &Task, _: Seq, _: u64) -> Result<Result<Value, Failure>, MissingValue> {
+        Ok(Ok(Value::from(format!("invented {}", self.machine.last()))))
+    }
+
+    fn store_results(&mut self, _: &Task, _: Seq) -> Result<Datum, MissingValue> {
+        Ok(Datum::Here(Value::NULL))
+    }
+
+    fn rows(&mut self, _: &Datum) -> Result<ScopeEntry, MissingValue> {
+        Ok(ScopeEntry::Plain(Value::NULL))
     }
 
     fn report(&mut self, _: &Address, _: Vec<Problem>) {}
 
-    fn condition(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Decision>, FieldErrors> {
-        Ok(invented(Decision::Go))
+    fn scope(&mut self, view: &View) -> Result<Scope, MissingValue> {
+        view.scope(&self.run, &mut MemoryJournal(&self.journal), None)
     }
 
-    fn list(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Expansion>, FieldErrors> {
-        Ok(invented(Expansion::plain(ResolvedSource::List(Value::NULL))))
-    }
-
-    fn fields(
+    fn evaluate<T>(
         &mut self,
-        task: &Task,
-        _: &View,
-        _: Attempt,
-    ) -> Result<FieldEvaluation<Resolved>, FieldErrors> {
-        Ok(invented(Resolved::plain(self.invented_act(task))))
+        site: Site<'_>,
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>, &EnterFolder<'_>) -> T,
+    ) -> Result<FieldEvaluation<T>, MissingValue> {
+        let scope = self.scope(site.view)?;
+        Ok(FieldEvaluation::known(evaluate(&scope, &mut session(site.plan, self.world), &|_| Ok(()))))
     }
 
-    fn expectation(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Option<Settled>>, FieldErrors> {
-        Ok(invented(None))
+    fn condition(&mut self, _: StepSite<'_>) -> Result<EvaluatedFields<Decision>, MissingValue> {
+        Ok(FieldEvaluation::known(Ok(Decision::Go)))
     }
 
-    fn item_values(&mut self, _: &Task, _: Seq, _: u64) -> Result<Result<Value, Failure>, FieldErrors> {
-        Ok(Ok(Value::from(format!("invented {}", self.machine.last()))))
+    fn list(&mut self, _: StepSite<'_>) -> Result<EvaluatedFields<Expansion>, MissingValue> {
+        Ok(FieldEvaluation::known(Ok(Expansion::plain(ResolvedSource::List(Value::NULL)))))
     }
 
-    fn store_results(&mut self, _: &Task, _: Seq) -> Result<Datum, FieldErrors> {
-        Ok(Datum::Here(Value::NULL))
+    fn fields(&mut self, site: StepSite<'_>, _: Attempt) -> Result<EvaluatedFields<Resolved>, MissingValue> {
+        Ok(FieldEvaluation::known(Ok(Resolved::plain(self.invented_act(site.task)))))
     }
 
-    fn aggregates(
-        &mut self,
-        _: &Task,
-        _: &View,
-        _: &Value,
-        _: &Datum,
-    ) -> Result<FieldEvaluation<Value>, FieldErrors> {
-        Ok(invented(Value::NULL))
-    }
-
-    fn variables(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Value>, FieldErrors> {
-        Ok(invented(Value::NULL))
-    }
-
-    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<LoopLimits>, FieldErrors> {
-        let plan = Arc::clone(self.plan);
-        let Shape::Loop(of) = &plan.workflow.shape else { return Ok(invented(LoopLimits::default())) };
-        let mut session = session(&plan, self.world);
-        Ok(invented(evaluate::bounds(of, &self.run, &mut session)?))
+    fn expectation(&mut self, _: StepSite<'_>) -> Result<EvaluatedFields<Option<Settled>>, MissingValue> {
+        Ok(FieldEvaluation::known(Ok(None)))
     }
 
     fn question(
         &mut self,
-        _: &Task,
-        _: &View,
+        _: StepSite<'_>,
         _: &Judge,
-    ) -> Result<(Result<Question, Verdict>, Vec<Answer>), FieldErrors> {
-        Ok((Err(Verdict::error("nobody is asked")), Vec::new()))
+    ) -> Result<FieldEvaluation<Result<Question, Verdict>>, MissingValue> {
+        Ok(FieldEvaluation::known(Err(Verdict::error("nobody is asked"))))
     }
 
     fn judgement(
         &mut self,
-        task: &Task,
-        view: &View,
+        site: StepSite<'_>,
         _: Option<Verdict>,
         _: &[Answer],
-    ) -> Result<(Judgement, Vec<Answer>), FieldErrors> {
-        Ok((self.judge(task, view), Vec::new()))
+    ) -> Result<FieldEvaluation<Judgement>, MissingValue> {
+        Ok(FieldEvaluation::known(self.judge(site.task, site.view)?))
     }
-
-    fn exports(&mut self, _: &View) -> Result<FieldEvaluation<Value>, FieldErrors> {
-        Ok(invented(Value::NULL))
-    }
-}
-
-fn invented<T>(value: T) -> FieldEvaluation<T> {
-    FieldEvaluation { result: Ok(value), computed: Vec::new() }
 }

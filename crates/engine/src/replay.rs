@@ -411,7 +411,7 @@ fn item_maker(item: ItemView) -> Maker {
     Maker::Item { list: item.item.list, index: item.item.index }
 }
 
-impl Seen {
+impl View {
     /// Who gave the value of a reference.
     pub fn maker(&self, resolution: &Resolution) -> Maker {
         let first = resolution.first.as_ref();
@@ -425,15 +425,15 @@ impl Seen {
             "inputs" => Some(Maker::Input(first.cloned())),
             "imports" => Some(Maker::Import(first.cloned())),
             "workflow" => Some(Maker::Run),
-            PAYLOAD if !self.view.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
+            PAYLOAD if !self.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
             "context" => Some(Maker::Context(first.cloned())),
             // What a `param` is made of is told on its own.
-            "param" | "loop" | "state" if self.view.state.is_some() => Some(Maker::Run),
-            "prev" => self.view.prev.map(Maker::Event),
-            "result" if self.view.result.is_some() => self.view.result.map(Maker::Event),
-            "item" => self.view.item.map(item_maker),
-            "agent" if self.view.item.is_some_and(|item| item.has_agent) => Some(Maker::Run),
-            "map" | "aggregates" if self.view.map.is_some() => Some(match self.view.map {
+            "param" | "loop" | "state" if self.state.is_some() => Some(Maker::Run),
+            "prev" => self.prev.map(Maker::Event),
+            "result" if self.result.is_some() => self.result.map(Maker::Event),
+            "item" => self.item.map(item_maker),
+            "agent" if self.item.is_some_and(|item| item.has_agent) => Some(Maker::Run),
+            "map" | "aggregates" if self.map.is_some() => Some(match self.map {
                 Some(MapView::Over(seq)) => Maker::Event(seq),
                 _ => Maker::Run,
             }),
@@ -443,13 +443,13 @@ impl Seen {
                     let rest = rest.and_then(|rest| rest.strip_prefix(name.as_str()));
                     rest.is_some_and(|rest| rest == ".previous" || rest.starts_with(".previous."))
                 });
-                find(if previous { &self.view.earlier } else { &self.view.captured }, first)
+                find(if previous { &self.earlier } else { &self.captured }, first)
             }
-            "nodes" => find(&self.view.outputs, first),
+            "nodes" => find(&self.outputs, first),
             _ => {
                 let name = Some(&resolution.root);
-                let of_steps = find(&self.view.outputs, name).or_else(|| find(&self.view.captured, name));
-                of_steps.or_else(|| find(&self.view.phases, name))
+                let of_steps = find(&self.outputs, name).or_else(|| find(&self.captured, name));
+                of_steps.or_else(|| find(&self.phases, name))
             }
         };
         found.unwrap_or(Maker::Nobody)
@@ -457,7 +457,7 @@ impl Seen {
 
     /// Who may have made what its references gave, beside the caller and `context`.
     pub fn makers(&self) -> impl Iterator<Item = Maker> {
-        let item = self.view.item.map(item_maker);
-        self.view.sources().into_iter().map(Maker::Event).chain(item)
+        let item = self.item.map(item_maker);
+        self.sources().into_iter().map(Maker::Event).chain(item)
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, Millis, Seq};
-use threadline_engine::execute::{Barrier, Durability, Executor, Next, Recording, has_worktrees};
+use threadline_engine::execute::{Durability, Executor, Next, Recording, has_worktrees};
 use threadline_engine::machine::{Command, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::view::{RunNames, View};
 use threadline_flow::model::OnCrash;
@@ -359,6 +359,7 @@ impl DrivenRun<'_> {
         let executor = Executor::new(&self.plan);
         let mut driver = LocalDriver::new(self);
         let reads_items = matches!(command, Command::Expand(_)).then(|| view.clone());
+        self.wait_synced(executor.awaits(&command, &view))?;
         let mut next = executor.begin(&mut driver, command, view)?;
         loop {
             let performance = match next {
@@ -377,10 +378,7 @@ impl DrivenRun<'_> {
                 Next::Leave => return Ok(()),
             };
             let recorded = performance.before.map(|before| self.record(before)).transpose()?;
-            match (performance.barrier, recorded) {
-                (Barrier::Nothing, _) | (Barrier::Recorded, None) => {}
-                (Barrier::Event(seq), _) | (Barrier::Recorded, Some(seq)) => self.wait_synced(seq)?,
-            }
+            self.wait_synced(performance.barrier.awaits(recorded))?;
             let result = driver.perform(&performance.key, &performance.effect, reads_items.as_ref())?;
             next = executor.done(&mut driver, performance.pending, result)?;
         }
@@ -434,9 +432,12 @@ impl DrivenRun<'_> {
         Ok(ticket.last())
     }
 
-    /// Waits until an event is on disk.
+    /// Waits until an event is on disk; there is no event 0.
     pub(crate) fn wait_synced(&self, seq: Seq) -> Result<(), DriveError> {
-        Ok(self.journal.wait_synced(seq)?)
+        if seq > 0 {
+            self.journal.wait_synced(seq)?;
+        }
+        Ok(())
     }
 
     /// Everything is on disk before anybody hears how it ended.

@@ -8,21 +8,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use ecow::EcoString;
-use threadline_engine::evaluate::{self, Decision, EnteredFolder, FieldErrors, Resolved};
-use threadline_engine::event::{Address, Datum, EventKind, LoopLimits, Millis, Seq};
-use threadline_engine::execute::effect::Attempt;
+use threadline_engine::evaluate::EnteredFolder;
+use threadline_engine::event::{Address, Datum, EventKind, Millis, Seq};
 use threadline_engine::execute::result::ClockReading;
-use threadline_engine::execute::{Driver, Durability, FieldEvaluation, keep_computed};
-use threadline_engine::judge::{self, Judgement, Question, Verdict};
+use threadline_engine::execute::{Driver, Durability, EnterFolder, FieldEvaluation, Site, keep_computed};
 use threadline_engine::machine::Task;
-use threadline_engine::select::{self, Expansion};
-use threadline_engine::view::{StateView, View, with_map};
+use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
-use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_flow::model::{Action, Judge, Shape, Step};
 use threadline_flow::problem::Problem;
-use threadline_lang::{Envelope, Scope, Session, Value};
+use threadline_lang::{Envelope, Scope, ScopeEntry, Session, Value};
 
 use crate::driver::{DriveError, DrivenRun, Notice, now};
 use crate::item_worktree::{GIT_VARIABLES, Placed};
@@ -51,9 +46,6 @@ fn enter(project: &Project, folder: &Folder, entered: EnteredFolder<'_>) -> Resu
     Ok(())
 }
 
-/// The entries of `context`, held while more of them may be evaluated.
-type ContextGuard<'s> = Option<MutexGuard<'s, BTreeMap<EcoString, Value>>>;
-
 impl<'s, 'a> LocalDriver<'s, 'a> {
     pub(crate) fn new(shared: &'s DrivenRun<'a>) -> Self {
         Self { shared, placed: None }
@@ -64,117 +56,12 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
         self.placed.as_ref().map_or(self.shared.project, |placed| &placed.project)
     }
 
-    fn step(&self, task: &Task) -> &'s Step {
-        let shared = self.shared;
-        &shared.plan.steps[task.step as usize].step
-    }
-
     /// The folder of a step, where it is written out; one that is computed is not known yet.
     fn written_folder(&self, task: &Task) -> Folder {
-        let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.value.as_plain()?.into_owned()));
+        let step = &self.shared.plan.steps[task.step as usize].step;
+        let cwd = step.cwd.as_ref().and_then(|cwd| Some(cwd.value.as_plain()?.into_owned()));
         let here = self.project().here();
         Folder::new(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)))
-    }
-
-    /// Evaluates in the names of a step.
-    pub(crate) fn evaluate<T>(
-        &mut self,
-        task: &Task,
-        view: &View,
-        earlier: &[Answer],
-        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
-    ) -> Result<(T, Vec<Answer>), DriveError> {
-        self.evaluate_at(&task.at, &self.written_folder(task), view, earlier, evaluate)
-    }
-
-    /// Evaluates in the names of a step and makes it a result.
-    fn evaluate_fields<T>(
-        &mut self,
-        task: &Task,
-        view: &View,
-        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> Result<T, FieldErrors>,
-    ) -> Result<FieldEvaluation<T>, DriveError> {
-        let (result, computed) = self.evaluate(task, view, &[], evaluate)?;
-        Ok(FieldEvaluation { result, computed })
-    }
-
-    /// Evaluates outside of every step.
-    fn evaluate_run<T>(
-        &mut self,
-        view: &View,
-        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> Result<T, FieldErrors>,
-    ) -> Result<FieldEvaluation<T>, DriveError> {
-        let folder = Folder::new(self.shared.project.here());
-        let (result, computed) = self.evaluate_at(&Address::default(), &folder, view, &[], evaluate)?;
-        Ok(FieldEvaluation { result, computed })
-    }
-
-    /// Evaluates once everything that may be read is on disk. Entries of `context` are evaluated once per run, so whoever
-    /// evaluates one holds them all until it is recorded.
-    fn evaluate_at<T>(
-        &mut self,
-        at: &Address,
-        folder: &Folder,
-        view: &View,
-        earlier: &[Answer],
-        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
-    ) -> Result<(T, Vec<Answer>), DriveError> {
-        let shared = self.shared;
-        // What judges a state does nothing: its verdict goes to disk behind what it looked at.
-        if !view.is_judged || view.sources().iter().any(|seq| !shared.values.has(*seq)) {
-            shared.wait_synced(view.as_of)?;
-        }
-        let worktree = self.placed.as_ref().map(|placed| placed.worktree.clone());
-        let scope = view.scope(&shared.scope, &mut &shared.values, worktree.as_deref())?;
-        let mut held: ContextGuard<'s> = None;
-        let mut known = |name: &str| {
-            if let Some(context) = &held {
-                return context.get(name).cloned();
-            }
-            let context = shared.context.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = context.get(name).cloned();
-            if found.is_none() {
-                held = Some(context);
-            }
-            found
-        };
-        let mut world = self.world(at, folder);
-        let mut recorder = Recorder::new(&mut world, &mut known, earlier);
-        let workflow = &shared.plan.workflow;
-        let mut session =
-            Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
-        if shared.trace {
-            session = session.traced();
-        }
-        let evaluated = evaluate(&scope, &mut session);
-        if shared.trace {
-            shared.teller.tell(Notice::Resolved(at.clone(), session.take_trace()));
-        }
-        let warnings = session.take_warnings();
-        if !warnings.is_empty() {
-            shared.teller.tell(Notice::Warned(at.clone(), warnings));
-        }
-        drop(session);
-        let Record { mut computed, defined } = recorder.finish();
-        if let Some(folder) = worktree.filter(|_| view.item.is_some()) {
-            // Which worktree an item is given is nothing that could be found out again.
-            let answer = Ok(Value::from(folder.as_str()));
-            computed.push(Answer { name: WORKTREE.into(), args: Vec::new(), answer });
-        }
-        if let Some(mut context) = held.filter(|_| !defined.is_empty()) {
-            let mut events = Vec::new();
-            for definition in &defined {
-                let value = self.keep(&definition.value)?;
-                let computed = keep_computed(self, &definition.computed)?;
-                let kind = EventKind::Defined { name: definition.name.clone(), value, computed };
-                events.push((Address::default(), kind));
-            }
-            // They are on disk before anybody else reads them.
-            let seq = shared.record_all(events, Durability::Now)?;
-            shared.wait_synced(seq)?;
-            context.extend(defined.into_iter().map(|defined| (defined.name, defined.value)));
-        }
-        Ok((evaluated, computed))
     }
 
     fn world(&self, at: &Address, folder: &Folder) -> RealWorld<'_> {
@@ -210,27 +97,6 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
     /// The folder for values and outputs that are too large for memory or the environment.
     pub(crate) fn private_folder(&self) -> PathBuf {
         self.shared.project.store().join("spool")
-    }
-
-    /// What an attempt that was running at a crash had computed.
-    fn earlier(&self, started: Option<Seq>) -> Result<Vec<Answer>, DriveError> {
-        let Some(seq) = started else { return Ok(Vec::new()) };
-        let reader = self.shared.journal.store().reader();
-        match reader.event(self.shared.journal.run(), seq)?.kind {
-            EventKind::Started { computed, .. } => Ok(reader.answers(&computed)?),
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    /// What a state left, when it is judged.
-    fn judged_envelope(&mut self, view: &View) -> Result<Option<Arc<Envelope>>, DriveError> {
-        view.result.map(|seq| self.envelope(seq)).transpose()
-    }
-
-    /// The names that a state saw when it acted, where it is judged with others.
-    fn acting_scope(&self, view: &View) -> Result<Option<Scope>, DriveError> {
-        let scope = |view: &View| view.scope(&self.shared.scope, &mut &self.shared.values, None);
-        Ok(view.acting.as_deref().map(scope).transpose()?)
     }
 }
 
@@ -268,46 +134,6 @@ impl Driver for LocalDriver<'_, '_> {
         self.shared.teller.tell(Notice::Problems(at.clone(), problems));
     }
 
-    fn condition(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Decision>, DriveError> {
-        let step = self.step(task);
-        self.evaluate_fields(task, view, |scope, session| evaluate::decide(step, scope, session))
-    }
-
-    fn list(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Expansion>, DriveError> {
-        let plan = &self.shared.plan;
-        self.evaluate_fields(task, view, |scope, session| select::expand(plan, task.step, scope, session))
-    }
-
-    fn fields(
-        &mut self,
-        task: &Task,
-        view: &View,
-        attempt: Attempt,
-    ) -> Result<FieldEvaluation<Resolved>, DriveError> {
-        let earlier = if attempt.rerun { self.earlier(view.started)? } else { Vec::new() };
-        let folder = self.written_folder(task);
-        let project = self.project().clone();
-        let enter = |entered: EnteredFolder<'_>| enter(&project, &folder, entered);
-        let plan = &self.shared.plan;
-        let (result, computed) = self.evaluate_at(&task.at, &folder, view, &earlier, |scope, session| {
-            evaluate::resolve(plan, task.step, scope, session, enter)
-        })?;
-        Ok(FieldEvaluation { result, computed })
-    }
-
-    fn expectation(
-        &mut self,
-        task: &Task,
-        view: &View,
-    ) -> Result<FieldEvaluation<Option<Settled>>, DriveError> {
-        let Some(expect) = &self.step(task).expect else {
-            return Ok(FieldEvaluation { result: Ok(None), computed: Vec::new() });
-        };
-        self.evaluate_fields(task, view, |scope, session| {
-            evaluate::settle(&expect.value, scope, session).map(Some)
-        })
-    }
-
     fn item_values(
         &mut self,
         task: &Task,
@@ -324,89 +150,87 @@ impl Driver for LocalDriver<'_, '_> {
         self.store_item_results(task, list)
     }
 
-    fn aggregates(
+    fn rows(&mut self, results: &Datum) -> Result<ScopeEntry, DriveError> {
+        Ok(self.shared.values.rows(results)?)
+    }
+
+    fn answers(&mut self, seq: Seq) -> Result<Vec<Answer>, DriveError> {
+        let reader = self.shared.journal.store().reader();
+        match reader.event(self.shared.journal.run(), seq)?.kind {
+            EventKind::Started { computed, .. } => Ok(reader.answers(&computed)?),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn scope(&mut self, view: &View) -> Result<Scope, DriveError> {
+        let worktree = self.placed.as_ref().map(|placed| placed.worktree.as_str());
+        Ok(view.scope(&self.shared.scope, &mut &self.shared.values, worktree)?)
+    }
+
+    /// Entries of `context` are evaluated once per run, so whoever evaluates one holds them all until it is recorded.
+    fn evaluate<T>(
         &mut self,
-        task: &Task,
-        view: &View,
-        map: &Value,
-        results: &Datum,
-    ) -> Result<FieldEvaluation<Value>, DriveError> {
-        let shared = self.shared;
-        let rows = shared.values.rows(results)?;
-        self.evaluate_fields(task, view, |scope, session| {
-            select::aggregates(&shared.plan, &with_map(scope, map, rows), session)
-        })
-    }
-
-    fn variables(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Value>, DriveError> {
-        let Action::Phase(phase) = &self.step(task).action else {
-            return Ok(FieldEvaluation { result: Ok(Value::NULL), computed: Vec::new() });
-        };
-        self.evaluate_fields(task, view, |scope, session| select::variables(phase, scope, session))
-    }
-
-    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<LoopLimits>, DriveError> {
-        let plan = &self.shared.plan;
-        self.evaluate_run(view, |scope, session| match &plan.workflow.shape {
-            Shape::Loop(of) => evaluate::bounds(of, scope, session),
-            _ => Ok(LoopLimits::default()),
-        })
-    }
-
-    fn question(
-        &mut self,
-        task: &Task,
-        view: &View,
-        judge: &Judge,
-    ) -> Result<(Result<Question, Verdict>, Vec<Answer>), DriveError> {
-        let plan = &self.shared.plan;
-        let (result, acting) = (self.judged_envelope(view)?, self.acting_scope(view)?);
-        let state = StateView::of(view, &task.at);
-        let folder = self.written_folder(task);
+        site: Site<'_>,
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>, &EnterFolder<'_>) -> T,
+    ) -> Result<FieldEvaluation<T>, DriveError> {
+        let (shared, view) = (self.shared, site.view);
+        // What a state is judged by need not be on disk where it is at hand.
+        if view.is_judged && view.sources().iter().any(|seq| !shared.values.has(*seq)) {
+            shared.wait_synced(view.as_of)?;
+        }
+        let at = site.task.map(|task| task.at.clone()).unwrap_or_default();
         let project = self.project().clone();
-        let enter = |entered: EnteredFolder<'_>| enter(&project, &folder, entered);
-        self.evaluate_at(&task.at, &folder, view, &[], |scope, session| {
-            let (scope, unable) = judge::scope_of(plan, task.step, acting.as_ref(), scope, session);
-            if let Some(verdict) = unable {
-                return Err(verdict);
+        let folder =
+            site.task.map_or_else(|| Folder::new(project.here()), |task| self.written_folder(task));
+        let scope = self.scope(view)?;
+        let mut held: Option<MutexGuard<'_, BTreeMap<EcoString, Value>>> = None;
+        let mut known = |name: &str| {
+            if let Some(context) = &held {
+                return context.get(name).cloned();
             }
-            let judged = judge::JudgedState {
-                plan,
-                step: task.step,
-                scope: &scope,
-                result: result.as_deref(),
-                state: &state,
-            };
-            judged.question(judge, session, enter)
-        })
-    }
-
-    fn judgement(
-        &mut self,
-        task: &Task,
-        view: &View,
-        verdict: Option<Verdict>,
-        earlier: &[Answer],
-    ) -> Result<(Judgement, Vec<Answer>), DriveError> {
-        let plan = &self.shared.plan;
-        let (result, acting) = (self.judged_envelope(view)?, self.acting_scope(view)?);
-        let state = StateView::of(view, &task.at);
-        self.evaluate(task, view, earlier, |scope, session| {
-            let (scope, unable) = judge::scope_of(plan, task.step, acting.as_ref(), scope, session);
-            let judged = judge::JudgedState {
-                plan,
-                step: task.step,
-                scope: &scope,
-                result: result.as_deref(),
-                state: &state,
-            };
-            let verdict = verdict.or(unable).unwrap_or_else(|| judged.verdict(session));
-            judged.route(verdict, session)
-        })
-    }
-
-    fn exports(&mut self, view: &View) -> Result<FieldEvaluation<Value>, DriveError> {
-        let plan = &self.shared.plan;
-        self.evaluate_run(view, |scope, session| evaluate::exports(plan, scope, session))
+            let context = shared.context.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = context.get(name).cloned();
+            if found.is_none() {
+                held = Some(context);
+            }
+            found
+        };
+        let mut world = self.world(&at, &folder);
+        let mut recorder = Recorder::new(&mut world, &mut known, site.earlier);
+        let workflow = &shared.plan.workflow;
+        let mut session =
+            Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
+        if shared.trace {
+            session = session.traced();
+        }
+        let result = evaluate(&scope, &mut session, &|entered| enter(&project, &folder, entered));
+        if shared.trace {
+            shared.teller.tell(Notice::Resolved(at.clone(), session.take_trace()));
+        }
+        let warnings = session.take_warnings();
+        if !warnings.is_empty() {
+            shared.teller.tell(Notice::Warned(at, warnings));
+        }
+        drop(session);
+        let Record { mut computed, defined } = recorder.finish();
+        if let Some(placed) = self.placed.as_ref().filter(|_| view.item.is_some()) {
+            // Which worktree an item is given is nothing that could be found out again.
+            let answer = Ok(Value::from(placed.worktree.as_str()));
+            computed.push(Answer { name: WORKTREE.into(), args: Vec::new(), answer });
+        }
+        if let Some(mut context) = held.filter(|_| !defined.is_empty()) {
+            let mut events = Vec::new();
+            for definition in &defined {
+                let value = self.keep(&definition.value)?;
+                let computed = keep_computed(self, &definition.computed)?;
+                let kind = EventKind::Defined { name: definition.name.clone(), value, computed };
+                events.push((Address::default(), kind));
+            }
+            // They are on disk before anybody else reads them.
+            let seq = shared.record_all(events, Durability::Now)?;
+            shared.wait_synced(seq)?;
+            context.extend(defined.into_iter().map(|defined| (defined.name, defined.value)));
+        }
+        Ok(FieldEvaluation { result, computed })
     }
 }

@@ -15,7 +15,7 @@ use threadline_engine::execute::effect::{
     ToolAnswer, ToolSpec,
 };
 use threadline_engine::execute::result::Timing;
-use threadline_engine::execute::{PRINTED_FORMAT, has_worktrees};
+use threadline_engine::execute::{Driver as _, FieldEvaluation, PRINTED_FORMAT, StepSite, has_worktrees};
 use threadline_engine::machine::Task;
 use threadline_engine::select::ResolvedSource;
 use threadline_engine::view::View;
@@ -269,7 +269,8 @@ impl LocalDriver<'_, '_> {
         };
         let mut chunks = ChunkWriter::new(store, CHUNK_ITEMS, CHUNK_BYTES);
         let spool = self.private_folder();
-        let (chosen, computed) = self.evaluate(task, view, &spec.earlier, |scope, session| {
+        let site = StepSite { plan: &self.shared.plan, task, view }.with(&spec.earlier);
+        let FieldEvaluation { result: chosen, computed } = self.evaluate(site, |scope, session, _| {
             let mut take = |value: Value| chunks.push(value);
             choose((each, &spec.expansion), source, (scope, session), &spool, &mut take)
         })?;

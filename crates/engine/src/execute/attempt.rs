@@ -65,7 +65,7 @@ impl Executor<'_> {
         attempt: Attempt,
     ) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let FieldEvaluation { result, computed } = driver.fields(&task, view, attempt)?;
+        let FieldEvaluation { result, computed } = driver.fields(self.site(&task, view), attempt)?;
         let mut resolved = match result {
             Ok(resolved) => resolved,
             Err(errors) => {

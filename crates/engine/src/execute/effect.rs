@@ -13,7 +13,7 @@ use threadline_flow::fields::{Failure, FailureKind};
 
 use super::result::Timing;
 use crate::evaluate::{FieldErrors, Request, ResolvedCall, ResolvedToolCall};
-use crate::event::{Address, Listed, Seq};
+use crate::event::{Address, Datum, Listed, Seq};
 use crate::select::{Expansion, ResolvedSource};
 use crate::world::Answer;
 
@@ -294,6 +294,14 @@ pub struct ProcessEnd {
     pub timing: Timing,
 }
 
+impl ProcessEnd {
+    /// The end of a program that was never run and printed this.
+    pub(crate) fn printed(ending: ProcessEnding, stdout: &str, timing: Timing) -> Self {
+        let (stdout, stderr) = (Ok(stdout.into()), Vec::new());
+        Self { ending, stdout, stderr, cpu_time: Duration::ZERO, max_memory: 0, timing }
+    }
+}
+
 /// What ended a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessEnding {
@@ -404,6 +412,16 @@ pub struct ChosenItems {
     pub leads_nowhere: bool,
     /// What choosing them had to compute.
     pub computed: Vec<Answer>,
+}
+
+impl ChosenItems {
+    /// A few items that need not be stored.
+    pub(crate) fn whole(items: Vec<Value>) -> Self {
+        let count = items.len() as u64;
+        // A few values are never too many.
+        let items = Listed::Whole(Datum::Here(Value::list(items).unwrap_or_default()));
+        Self { items, count, leads_nowhere: false, computed: Vec::new() }
+    }
 }
 
 /// Why no items were chosen.

@@ -70,7 +70,7 @@ impl Executor<'_> {
     /// Looks for the items of a list.
     pub(super) fn expand<D: Driver>(self, driver: &mut D, task: Task, view: &View) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let FieldEvaluation { result, computed } = driver.list(&task, view)?;
+        let FieldEvaluation { result, computed } = driver.list(self.site(&task, view))?;
         let expansion = match result {
             Ok(expansion) => expansion,
             Err(errors) => return self.field_errors(driver, &task, &errors, &computed, began, 0),
@@ -274,7 +274,7 @@ impl Executor<'_> {
         let measurement = self.measurement(&task, timing, 0, counts_meta(counts));
         let mut result = StepResult::silent(value);
         if self.step(&task).expect.is_some() {
-            match driver.expectation(&task, &view)?.result {
+            match driver.expectation(self.site(&task, &view))?.result {
                 Ok(Some(settled)) => result = result::compare(&settled, &measurement, result),
                 Ok(None) => {}
                 Err(errors) => result.value = Err(self.evaluation_failure(driver, &task, &errors)),
@@ -319,7 +319,7 @@ impl Executor<'_> {
         let mut entries: Vec<(EcoString, Value)> =
             known.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
         let Ok(map) = Value::object(entries.clone()) else { return Ok(Err(too_large())) };
-        match driver.aggregates(task, view, &map, results)?.result {
+        match driver.aggregates(self.site(task, view), &map, results)?.result {
             Ok(made) => entries.push(("aggregates".into(), made)),
             Err(errors) => return Ok(Err(self.evaluation_failure(driver, task, &errors))),
         }
@@ -336,7 +336,7 @@ impl Executor<'_> {
         captured: &[(EcoString, Seq)],
     ) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let FieldEvaluation { result, computed } = driver.variables(task, view)?;
+        let FieldEvaluation { result, computed } = driver.variables(self.site(task, view))?;
         let own = match result {
             Ok(variables) => variables,
             Err(errors) => return self.field_errors(driver, task, &errors, &computed, began, 0),

@@ -1,18 +1,20 @@
 //! Loops: the limits that hold for one, and the judgement of each state.
 
 use ecow::eco_format;
-use threadline_flow::model::{Evaluator, Judge};
+use threadline_flow::model::{Evaluator, Judge, Shape};
 use threadline_lang::diag::excerpt;
+use threadline_lang::{Scope, Session};
 
 use super::attempt::{limits_of, shorten};
 use super::effect::{EffectKey, EffectResult, Role};
 use super::{
-    Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
+    Barrier, Driver, Durability, EnterFolder, Executor, FieldEvaluation, Next, Pending, PendingStage,
+    Performance,
 };
 use super::{keep_computed, record};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
-use crate::evaluate::{Act, Resolved};
-use crate::event::{Address, EventKind, JudgedEvent};
+use crate::evaluate::{self, Act, Resolved};
+use crate::event::{Address, EventKind, JudgedEvent, LoopLimits};
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::{Outcome, Task};
 use crate::view::{Limit, View};
@@ -32,7 +34,12 @@ pub(super) struct PendingVerdict {
 impl Executor<'_> {
     /// Finds out the limits of a loop. A run whose loop has none has failed.
     pub(super) fn resolve_limits<D: Driver>(self, driver: &mut D, view: &View) -> Result<Next, D::Error> {
-        let FieldEvaluation { result, computed } = driver.limits(view)?;
+        let limits_of =
+            |scope: &Scope, session: &mut Session<'_>, _: &EnterFolder<'_>| match &self.plan.workflow.shape {
+                Shape::Loop(of) => evaluate::bounds(of, scope, session),
+                _ => Ok(LoopLimits::default()),
+            };
+        let FieldEvaluation { result, computed } = driver.evaluate(self.outside(view), limits_of)?;
         match result {
             Ok(limits) => {
                 let kind = EventKind::LimitsResolved { computed: keep_computed(driver, &computed)?, limits };
@@ -48,28 +55,28 @@ impl Executor<'_> {
     /// Judges a state, by asking its judge where it has one.
     pub(super) fn judge<D: Driver>(self, driver: &mut D, task: Task, view: View) -> Result<Next, D::Error> {
         match self.step(&task).evaluator() {
-            Some(Evaluator::Agent(judge)) => Self::ask(driver, task, view, judge),
-            _ => Self::record_judgement(driver, task, &view, None, Vec::new()),
+            Some(Evaluator::Agent(judge)) => self.ask(driver, task, view, judge),
+            _ => self.record_judgement(driver, task, &view, None, Vec::new()),
         }
     }
 
-    fn ask<D: Driver>(driver: &mut D, task: Task, view: View, judge: &Judge) -> Result<Next, D::Error> {
-        let (question, computed) = driver.question(&task, &view, judge)?;
-        let mut question = match question {
+    fn ask<D: Driver>(self, driver: &mut D, task: Task, view: View, judge: &Judge) -> Result<Next, D::Error> {
+        let FieldEvaluation { result, computed } = driver.question(self.site(&task, &view), judge)?;
+        let mut question = match result {
             Ok(question) => question,
-            Err(verdict) => return Self::record_judgement(driver, task, &view, Some(verdict), computed),
+            Err(verdict) => return self.record_judgement(driver, task, &view, Some(verdict), computed),
         };
         let cut_short = match shorten(&mut question.resolved, view.limit, driver.moment().time) {
             Ok(cut_short) => cut_short,
             Err(failure) => {
                 let verdict = Verdict::error(failure.message);
-                return Self::record_judgement(driver, task, &view, Some(verdict), computed);
+                return self.record_judgement(driver, task, &view, Some(verdict), computed);
             }
         };
         let limits = limits_of(&question.resolved);
         let Resolved { act: Act::Agent { agent, message }, env, cwd, .. } = &question.resolved else {
             let verdict = Verdict::error("nobody was asked");
-            return Self::record_judgement(driver, task, &view, Some(verdict), computed);
+            return self.record_judgement(driver, task, &view, Some(verdict), computed);
         };
         let mut provider = agent::provider(agent.clone());
         let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
@@ -84,6 +91,7 @@ impl Executor<'_> {
 
     /// The judge has answered, or failed to.
     pub(super) fn answered<D: Driver>(
+        self,
         driver: &mut D,
         pending: PendingVerdict,
         result: EffectResult,
@@ -101,19 +109,20 @@ impl Executor<'_> {
                 Verdict::error(eco_format!("the judge `{agent}` gave no answer: {}{said}", failure.message))
             }
         };
-        Self::record_judgement(driver, task, &view, Some(verdict), computed)
+        self.record_judgement(driver, task, &view, Some(verdict), computed)
     }
 
     fn record_judgement<D: Driver>(
+        self,
         driver: &mut D,
         task: Task,
         view: &View,
         verdict: Option<Verdict>,
         mut computed: Vec<Answer>,
     ) -> Result<Next, D::Error> {
-        let (judgement, more) = driver.judgement(&task, view, verdict, &computed)?;
-        computed.extend(more);
-        let Judgement { verdict, to, fingerprint, .. } = judgement;
+        let judgement = driver.judgement(self.site(&task, view), verdict, &computed)?;
+        computed.extend(judgement.computed);
+        let Judgement { verdict, to, fingerprint, .. } = judgement.result;
         let judged = JudgedEvent {
             as_of: task.as_of,
             computed: keep_computed(driver, &computed)?,

@@ -13,6 +13,7 @@
 //! simulator tries are crashes of this code.
 
 mod attempt;
+pub(crate) mod driver;
 pub mod effect;
 mod items;
 mod judging;
@@ -20,129 +21,23 @@ mod response;
 pub mod result;
 pub mod wire;
 
-use std::sync::Arc;
-
-use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_flow::model::{Action, ForEach, Judge, Step};
+use threadline_flow::model::{Action, ForEach, Step};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
-use threadline_lang::{Envelope, Value};
+use threadline_lang::{Envelope, Scope, Session, Value};
 
-use crate::evaluate::{Decision, FieldErrors, Resolved};
-use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, LoopLimits, Millis, Seq};
-use crate::judge::{Judgement, Question, Verdict};
+use crate::evaluate::{self, Decision, FieldErrors};
+use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, Seq};
 use crate::machine::{Command, Outcome, Pause, Task};
-use crate::select::Expansion;
 use crate::view::View;
 use crate::world::Answer;
 pub(crate) use attempt::start_failure;
+pub use driver::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, Site, StepSite};
 use effect::{Attempt, Effect, EffectKey, EffectResult};
 pub use items::{PRINTED_FORMAT, item_result};
 pub use response::result as response_result;
 use result::{ClockReading, Measurement, StepResult, Timing};
-
-/// What an [`Executor`] needs from whoever drives a run.
-///
-/// Fields are evaluated in the names that a step sees. Whatever that computes comes back with the result; entries of
-/// `context` that are evaluated on the way are the driver's to record.
-pub trait Driver {
-    /// Why the journal cannot be read or written.
-    type Error;
-
-    /// The time, on both clocks.
-    fn moment(&mut self) -> ClockReading;
-
-    /// A number from 0 to 1 that spreads pauses.
-    fn spread(&mut self) -> f64;
-
-    /// A value as the journal keeps it: in the event, or by its hash.
-    fn keep(&mut self, value: &Value) -> Result<Datum, Self::Error>;
-
-    /// The envelope that an event recorded.
-    fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, Self::Error>;
-
-    /// The time of an event.
-    fn time_of(&mut self, seq: Seq) -> Result<Millis, Self::Error>;
-
-    /// Shows problems and warnings of a step to the person who watches.
-    fn report(&mut self, at: &Address, problems: Vec<Problem>);
-
-    /// Evaluates the condition `when` of a step.
-    fn condition(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Decision>, Self::Error>;
-
-    /// Evaluates the source of a list and the rules for its items.
-    fn list(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Expansion>, Self::Error>;
-
-    /// Evaluates all fields of a step. An attempt that was running at a crash computes the same values again.
-    fn fields(
-        &mut self,
-        task: &Task,
-        view: &View,
-        attempt: Attempt,
-    ) -> Result<FieldEvaluation<Resolved>, Self::Error>;
-
-    /// Evaluates what a list expects of its results. Only entries of `context` are computed for that.
-    fn expectation(
-        &mut self,
-        task: &Task,
-        view: &View,
-    ) -> Result<FieldEvaluation<Option<Settled>>, Self::Error>;
-
-    /// The values of all items of a list in order: null for an item that failed or was skipped.
-    fn item_values(
-        &mut self,
-        task: &Task,
-        list: Seq,
-        total: u64,
-    ) -> Result<Result<Value, Failure>, Self::Error>;
-
-    /// Stores the results of the items of a map in order: of an item that was done again the last one.
-    fn store_results(&mut self, task: &Task, list: Seq) -> Result<Datum, Self::Error>;
-
-    /// Evaluates the aggregates of a map over its stored results.
-    fn aggregates(
-        &mut self,
-        task: &Task,
-        view: &View,
-        map: &Value,
-        results: &Datum,
-    ) -> Result<FieldEvaluation<Value>, Self::Error>;
-
-    /// Evaluates the variables that a phase leaves, an object.
-    fn variables(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Value>, Self::Error>;
-
-    /// Evaluates the limits of a loop.
-    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<LoopLimits>, Self::Error>;
-
-    /// Makes the question to the judge of a state, or the verdict where it cannot be asked.
-    fn question(&mut self, task: &Task, view: &View, judge: &Judge)
-    -> Result<QuestionOrVerdict, Self::Error>;
-
-    /// Judges a state, where a judge has not done so, and finds the state that follows.
-    fn judgement(
-        &mut self,
-        task: &Task,
-        view: &View,
-        verdict: Option<Verdict>,
-        earlier: &[Answer],
-    ) -> Result<(Judgement, Vec<Answer>), Self::Error>;
-
-    /// Evaluates the exports of the run, an object.
-    fn exports(&mut self, view: &View) -> Result<FieldEvaluation<Value>, Self::Error>;
-}
-
-/// A question to a judge or the verdict where it cannot be asked, and what making it had to compute.
-pub type QuestionOrVerdict = (Result<Question, Verdict>, Vec<Answer>);
-
-/// What an evaluation gives, and what it had to compute.
-#[derive(Debug)]
-pub struct FieldEvaluation<T> {
-    /// The value, or the fields that have none.
-    pub result: Result<T, FieldErrors>,
-    /// What the world was asked for.
-    pub computed: Vec<Answer>,
-}
 
 /// How soon an event has to be on disk. Events are written in the order in which they are appended, whatever this says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +70,17 @@ pub enum Barrier {
     Recorded,
     /// This event must be on disk.
     Event(Seq),
+}
+
+impl Barrier {
+    /// The event that has to be on disk, 0 for none, when `recorded` was recorded before.
+    pub fn awaits(self, recorded: Option<Seq>) -> Seq {
+        match self {
+            Self::Nothing => 0,
+            Self::Recorded => recorded.unwrap_or(0),
+            Self::Event(seq) => seq,
+        }
+    }
 }
 
 /// An effect to perform, and how to go on afterwards.
@@ -232,6 +138,26 @@ impl<'p> Executor<'p> {
         Self { plan }
     }
 
+    /// The event that has to be on disk before a command begins, 0 for none: nothing is evaluated or performed because of
+    /// an event that a crash may still take away. What only follows from events is recorded behind them, and a judgement
+    /// behind what it looked at.
+    pub fn awaits(self, command: &Command, view: &View) -> Seq {
+        match command {
+            Command::Decide(task)
+            | Command::Expand(task)
+            | Command::Start { task, .. }
+            | Command::Collect { task, .. }
+            | Command::Close { task, .. } => task.as_of,
+            Command::ResolveLimits => view.as_of,
+            Command::End { outcome, .. } if self.has_exports(*outcome) => view.as_of,
+            _ => 0,
+        }
+    }
+
+    fn has_exports(self, outcome: Outcome) -> bool {
+        outcome == Outcome::Completed && !self.plan.workflow.exports.is_empty()
+    }
+
     /// Begins a command. The view is the one that the machine has for it.
     pub fn begin<D: Driver>(self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
         if let Command::Decide(task) | Command::Expand(task) | Command::Start { task, .. } = &command
@@ -243,7 +169,7 @@ impl<'p> Executor<'p> {
                 attempt: 1,
                 role: effect::Role::Worktree,
             };
-            let barrier = Barrier::Event(task.as_of);
+            let barrier = Barrier::Nothing;
             let pending = Pending(PendingStage::Enter(Box::new((command, view))));
             let effect = Effect::EnterWorktree(item);
             return Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })));
@@ -307,12 +233,27 @@ impl<'p> Executor<'p> {
             PendingStage::Merge(pending) => Ok(self.merged(driver, *pending, result)),
             PendingStage::Abandon(pending) => Ok(Self::abandoned(driver, *pending, result)),
             PendingStage::Close(pending) => self.worktrees_closed(driver, *pending, result),
-            PendingStage::Judge(pending) => Self::answered(driver, *pending, result),
+            PendingStage::Judge(pending) => self.answered(driver, *pending, result),
         }
     }
 
     fn step(self, task: &Task) -> &'p Step {
         &self.plan.steps[task.step as usize].step
+    }
+
+    fn site<'s>(self, task: &'s Task, view: &'s View) -> StepSite<'s>
+    where
+        'p: 's,
+    {
+        StepSite { plan: self.plan, task, view }
+    }
+
+    /// Where something is evaluated outside of every step.
+    fn outside<'s>(self, view: &'s View) -> Site<'s>
+    where
+        'p: 's,
+    {
+        Site { plan: self.plan, task: None, view, earlier: &[] }
     }
 
     fn each(self, task: &Task) -> Option<&'p ForEach> {
@@ -326,7 +267,7 @@ impl<'p> Executor<'p> {
 
     fn decide<D: Driver>(self, driver: &mut D, task: &Task, view: &View) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let FieldEvaluation { result, computed } = driver.condition(task, view)?;
+        let FieldEvaluation { result, computed } = driver.condition(self.site(task, view))?;
         let kind = match result {
             Ok(Decision::Go) => {
                 EventKind::Decided { as_of: task.as_of, computed: keep_computed(driver, &computed)? }
@@ -361,8 +302,11 @@ impl<'p> Executor<'p> {
     ) -> Result<Next, D::Error> {
         let mut outcome = outcome;
         let mut exports = Datum::Here(Value::NULL);
-        if outcome == Outcome::Completed && !self.plan.workflow.exports.is_empty() {
-            match driver.exports(view)?.result {
+        if self.has_exports(outcome) {
+            let exports_of = |scope: &Scope, session: &mut Session<'_>, _: &EnterFolder<'_>| {
+                evaluate::exports(self.plan, scope, session)
+            };
+            match driver.evaluate(self.outside(view), exports_of)?.result {
                 Ok(value) => exports = driver.keep(&value)?,
                 Err(errors) => {
                     self.report(driver, &Address::default(), &errors);

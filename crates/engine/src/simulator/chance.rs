@@ -3,15 +3,12 @@
 //! What becomes of an execution depends on the seed and on which execution it is, never on when it happens: a run that
 //! was killed and resumed meets the same world as one that was not.
 
-use std::time::Duration;
-
-use threadline_flow::model::{Action, OnItemFailure, Retry, Setting, Step};
+use threadline_flow::model::{Retry, Setting, Step};
 use threadline_lang::Value;
 
 use crate::evaluate::RetryPlan;
 use crate::event::Address;
 use crate::random::{Random, mixed};
-use crate::select::{Expansion, ResolvedSource};
 
 /// How often things go which way, in a hundred.
 #[derive(Debug, Clone, Copy)]
@@ -170,27 +167,6 @@ fn retry_plan(retry: &Retry) -> RetryPlan {
     }
 }
 
-/// The list of a step and the rules for its items, where the file says so.
-pub(super) fn expansion(step: &Step) -> Expansion {
-    let plain = Expansion::plain(ResolvedSource::List(Value::NULL));
-    let Action::ForEach(each) = &step.action else { return plain };
-    let policy = &each.policy;
-    let retry = match (&policy.retry, policy.on_item_failure) {
-        (Some(retry), _) => retry_plan(retry),
-        (None, OnItemFailure::Retry) => RetryPlan { attempts: 2, ..RetryPlan::ONCE },
-        (None, _) => RetryPlan::ONCE,
-    };
-    Expansion {
-        parallel: each.parallel.as_ref().map_or(1, |setting| fixed(setting, 1)),
-        retry,
-        timeout: policy.timeout.as_ref().map(|timeout| fixed(timeout, Duration::MAX)),
-        max_failures: policy.max_failures.as_ref().map(|most| fixed(most, u64::MAX)),
-        stops: policy.on_item_failure == OnItemFailure::Stop,
-        goes_on: policy.continue_on_failure,
-        ..plain
-    }
-}
-
 /// The key of an object whose value is what fate made of a phase.
 pub(super) const FATE: &str = "fate";
 
@@ -203,7 +179,7 @@ pub(super) fn number_in(value: &Value) -> Option<i64> {
     let of_phase = || value.get("variables").and_then(|variables| variables.get(FATE)).and_then(number_in);
     let first = || value.as_list().and_then(|list| list.first()).and_then(number_in);
     let number = value.as_i64().or_else(first).or_else(of_phase);
-    number.or_else(|| inside("aggregates")).or_else(|| inside("final_response"))
+    number.or_else(|| ["aggregates", "final_response", "path"].into_iter().find_map(inside))
 }
 
 fn fixed<T: Copy>(setting: &Setting<T>, otherwise: T) -> T {

@@ -12,10 +12,11 @@ use super::Execution;
 use super::chance::{Fated, number_in};
 use super::effects::UnrecordedEffects;
 use super::facts::{Done, Facts, items_outside};
-use crate::event::{Address, Datum, Event, EventKind, Listed, Output, Seq, Status};
-use crate::machine::{Counts, InvalidEvent, Outcome};
+use crate::event::{Address, Datum, Event, EventKind, Output, Seq, Status};
+use crate::machine::{Counts, InvalidEvent, Outcome, Task};
+use crate::memory::{MemoryJournal, MissingValue};
 use crate::replay::output_of;
-use crate::view::View;
+use crate::view::{ItemRef, View};
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +85,10 @@ impl PromiseChecker {
             | EventKind::Expanded { as_of, .. }
             | EventKind::Unresolved { as_of, .. }
             | EventKind::Started { as_of, .. } => {
-                self.not(*as_of > durable, || format!("`{at}` acts on event {as_of}, which is not on disk"))?;
+                let acts = self.acts(event);
+                self.not(acts && *as_of > durable, || {
+                    format!("`{at}` acts on event {as_of}, which is not on disk")
+                })?;
                 self.in_order(at)?;
                 self.not_done(at)?;
             }
@@ -238,14 +242,22 @@ impl PromiseChecker {
         self.facts.counted(at, counts).or_else(|what| self.not(true, || what))
     }
 
-    /// A step reads what is known, as it is now: nothing of another item, and nothing that was done again since.
-    pub(super) fn reads(&mut self, at: &Address, view: &View, journal: &[Event]) -> PromiseCheck {
+    /// A step reads what had happened when it became ready, as it is now: nothing that it left itself, nothing of another
+    /// item, and nothing that was done again since.
+    pub(super) fn reads(&mut self, task: &Task, view: &View, journal: &[Event]) -> PromiseCheck {
+        let Task { at, as_of, .. } = task;
         if let Some(item) = view.item {
             self.facts.sees(at, item).or_else(|what| self.not(true, || what))?;
         }
         for seq in view.sources() {
-            let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
-            let Some(event) = event.filter(|event| output_of(event).is_some()) else { continue };
+            self.not(seq > *as_of, || format!("`{at}` reads event {seq}, and was ready at event {as_of}"))?;
+            let event = MemoryJournal(journal).event(seq)?;
+            // What a state left is read when it is judged.
+            let is_own = event.at == *at && view.result != Some(seq);
+            self.not(is_own, || format!("`{at}` reads what it left itself at event {seq}"))?;
+            if output_of(event).is_none() {
+                continue;
+            }
             let current = self.facts.done.get(&event.at).is_some_and(|done| done.seq == seq);
             self.not(!current, || format!("`{at}` reads event {seq} of `{}`, which is past", event.at))?;
             let other = items_outside(&event.at).find(|item| !at.is_inside(item));
@@ -402,22 +414,20 @@ impl PromiseChecker {
     }
 }
 
+impl From<MissingValue> for Violation {
+    fn from(MissingValue(seq): MissingValue) -> Self {
+        Self { seq, what: "it does not hold what is read of it".to_owned() }
+    }
+}
+
 /// The value that an event recorded.
 pub(super) fn value_of(journal: &[Event], seq: Seq) -> i64 {
-    let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
-    event.and_then(output_of).map_or(0, number_of)
+    MemoryJournal(journal).event(seq).ok().and_then(output_of).map_or(0, number_of)
 }
 
 /// An element of the list that an event recorded.
-pub(super) fn item_of(journal: &[Event], seq: Seq, index: u64) -> i64 {
-    let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
-    let Some(EventKind::Expanded { items: Listed::Whole(Datum::Here(items)), .. }) =
-        event.map(|event| &event.kind)
-    else {
-        return 0;
-    };
-    let item = items.as_list().zip(usize::try_from(index).ok()).and_then(|(items, index)| items.get(index));
-    item.and_then(Value::as_i64).unwrap_or(0)
+pub(super) fn item_of(journal: &[Event], item: ItemRef) -> i64 {
+    MemoryJournal(journal).element(item).ok().and_then(Value::as_i64).unwrap_or(0)
 }
 
 fn number_of(output: &Output) -> i64 {

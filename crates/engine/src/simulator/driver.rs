@@ -4,31 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_flow::model::{Action, Judge, Shape, Step};
+use threadline_flow::model::{Judge, Step};
 use threadline_flow::problem::Problem;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Envelope, NoWorld, Scope, Session, Value};
+use threadline_lang::{Envelope, NoWorld, Scope, ScopeEntry, Session, Value};
 
 use super::chance::{self, Fated};
 use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
 use crate::agent::ResolvedAgent;
-use crate::evaluate::{self, Act, Cause, Decision, FieldError, FieldErrors, Request, Resolved, ResolvedCall};
-use crate::event::{Address, Datum, ERROR, Event, EventKind, Listed, LoopLimits, Millis, Seq, Status};
+use crate::evaluate::{Act, Cause, Decision, FieldError, FieldErrors, Resolved};
+use crate::event::{Address, Computed, Datum, ERROR, EventKind, Millis, Seq, Status};
 use crate::execute::effect::{
     Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, Response,
     Role, ToolAnswer,
 };
-use crate::execute::result::{ClockReading, Timing, envelope};
-use crate::execute::{Driver, FieldEvaluation};
+use crate::execute::result::{ClockReading, Timing};
+use crate::execute::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, Site, StepSite, driver};
 use crate::hash::Hash;
-use crate::judge::{self, Judgement, Question, Verdict};
+use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::Task;
-use crate::replay::output_of;
+use crate::memory::MemoryJournal;
 use crate::select::Expansion;
-use crate::view::{MapView, StateView, View};
+use crate::view::{Load as _, MapView, StateView, View};
 use crate::world::Answer;
 
 impl Life<'_> {
@@ -46,12 +45,12 @@ impl Life<'_> {
                 let answer = spec.stdin.clone().unwrap_or_default();
                 let ending =
                     if answer.is_empty() { ProcessEnding::Signalled(9) } else { ProcessEnding::Exited(0) };
-                EffectResult::Process(Ok(process_end(ending, answer, timing)))
+                EffectResult::Process(Ok(ProcessEnd::printed(ending, &answer, timing)))
             }
             Effect::Process(_) => {
                 // No expectation and no judge takes a signal for a result, as they may an exit code.
                 let ending = if is_well { ProcessEnding::Exited(0) } else { ProcessEnding::Signalled(9) };
-                EffectResult::Process(Ok(process_end(ending, value.to_string(), timing)))
+                EffectResult::Process(Ok(ProcessEnd::printed(ending, &value.to_string(), timing)))
             }
             Effect::Request(_) => EffectResult::Response(
                 Ok(Response {
@@ -63,9 +62,8 @@ impl Life<'_> {
                 timing,
             ),
             Effect::Tool(_) => {
-                let answer = Value::object([("structuredContent".into(), Value::from(value))]);
-                let result =
-                    if is_well { Ok(answer.unwrap_or_default()) } else { Err(failure(FailureKind::Tool)) };
+                let answer = Value::record([("structuredContent", Value::from(value))]);
+                let result = if is_well { Ok(answer) } else { Err(failure(FailureKind::Tool)) };
                 EffectResult::Tool(ToolAnswer { result, version: None }, timing)
             }
             Effect::ReadFile(_) => {
@@ -81,13 +79,8 @@ impl Life<'_> {
                 EffectResult::Called(CallEnd { value, meta: Vec::new() }, timing)
             }
             Effect::ReadItems(_) => {
-                let items = self.fate.items(&fated);
-                let count = items.len() as u64;
-                // A few numbers are never too many.
-                let list = Value::list(items.into_iter().map(Value::from).collect()).unwrap_or_default();
-                let items = Listed::Whole(Datum::Here(list));
-                let chosen = ChosenItems { items, count, leads_nowhere: false, computed: Vec::new() };
-                EffectResult::Items(Ok(chosen))
+                let items = self.fate.items(&fated).into_iter().map(Value::from).collect();
+                EffectResult::Items(Ok(ChosenItems::whole(items)))
             }
             Effect::EnterWorktree(_) => EffectResult::Worktree(Ok(())),
             Effect::MergeItem(_) => {
@@ -103,54 +96,38 @@ impl Life<'_> {
     }
 
     /// Fields have a value, or fate says that one has none.
-    fn fated_fields<T>(
-        &self,
-        task: &Task,
-        field: &str,
-        value: impl FnOnce(&Fated) -> T,
-    ) -> FieldEvaluation<T> {
-        let fated = self.fated(&task.at);
-        let result = if self.fate.evaluates(&fated, field) {
-            Ok(value(&fated))
-        } else {
-            Err(no_value(self.step(task)))
-        };
-        FieldEvaluation { result, computed: Vec::new() }
+    fn fated_fields<T>(&self, task: &Task, field: &str, fields: EvaluatedFields<T>) -> EvaluatedFields<T> {
+        let evaluates = self.fate.evaluates(&self.fated(&task.at), field);
+        let result = if evaluates { fields.result } else { Err(no_value(self.step(task))) };
+        FieldEvaluation { result, ..fields }
     }
 
-    /// What a step is given to do: something of its own kind. What would leave a value whatever happens is a program when
-    /// the attempt is to fail.
-    fn fated_act(&self, task: &Task, fated: &Fated, attempt: Attempt, reads: &[i64]) -> Act {
-        let is_well = self.fate.well(fated, attempt.number);
-        match &self.step(task).action {
-            Action::Condition(_) if is_well => {
-                let branch = Value::from(self.fate.holds(fated).to_string());
-                // An object of one text is never too large.
-                let value = Value::object([("branch".into(), branch)]).unwrap_or_default();
+    /// What a step does: what would leave a value whatever happens leaves that of fate, and is a program when the attempt
+    /// is to fail.
+    fn fated_act(&self, act: Act, fated: &Fated, attempt: Attempt, reads: &[i64]) -> Act {
+        match act {
+            Act::Value(_) | Act::Made { .. } if !self.fate.well(fated, attempt.number) => {
+                Act::Argv(Vec::new())
+            }
+            Act::Value(_) => Act::Value(Value::from(self.fate.value(fated, reads))),
+            Act::Made { .. } => {
+                let value = Value::record([("branch", self.fate.holds(fated).to_string().as_str().into())]);
                 Act::Made { value, meta: Vec::new() }
             }
-            Action::Trigger(_) | Action::Value(_) | Action::Nothing if is_well => {
-                Act::Value(Value::from(self.fate.value(fated, reads)))
+            // The file that was written is all that it leaves.
+            Act::WriteFile { content, mode, create_dirs, .. } => {
+                let path = self.fate.value(fated, reads).to_string();
+                Act::WriteFile { path, content, mode, create_dirs }
             }
-            Action::Agent { agent, .. } => {
-                Act::Agent { agent: ResolvedAgent::invented(agent.value.clone()), message: String::new() }
-            }
-            Action::Http(_) => {
-                let (url, headers) = (String::new(), Vec::new());
-                Act::Http(Request { method: "GET", url, headers, body: None })
-            }
-            Action::Workflow(_) => {
-                Act::Workflow(ResolvedCall { file: "".into(), with: Value::NULL, inputs: Value::NULL })
-            }
-            _ => Act::Argv(Vec::new()),
+            act => act,
         }
     }
 
     /// The verdict that fate has for a state: an error when its action failed.
-    fn fated_verdict(&mut self, task: &Task, view: &View) -> Result<&'static str, Cut> {
-        let reads = self.reads(task)?;
-        let fated = self.fated(&task.at);
-        Ok(if self.has_failed(view) { ERROR } else { self.fate.verdict(&fated, &reads) })
+    fn fated_verdict(&mut self, site: StepSite<'_>) -> Result<&'static str, Cut> {
+        let reads = self.reads(site.task)?;
+        let fated = self.fated(&site.task.at);
+        Ok(if self.has_failed(site.view) { ERROR } else { self.fate.verdict(&fated, &reads) })
     }
 
     /// Whether what a state did failed.
@@ -158,29 +135,13 @@ impl Life<'_> {
         view.result.is_some_and(|seq| value_of(&self.outside.journal, seq) == -1)
     }
 
-    /// The values that a step reads. They are of events that had happened when it became ready, and not its own.
+    /// The values that a step reads, which it may.
     pub(super) fn reads(&mut self, task: &Task) -> Result<Vec<i64>, Cut> {
         let view = self.machine.view(&task.at);
-        if let Some(late) = view.sources().into_iter().find(|seq| *seq > task.as_of) {
-            return Err(self.violation(format!(
-                "`{}` reads event {late}, and was ready at event {}",
-                task.at, task.as_of
-            )));
-        }
-        let journal = &self.outside.journal;
-        // What a state left is read when it is judged.
-        let own = |event: &&Event| {
-            event.at == task.at && view.sources().contains(&event.seq) && view.result != Some(event.seq)
-        };
-        if let Some(own) = journal.iter().find(own) {
-            return Err(
-                self.violation(format!("`{}` reads what it left itself at event {}", task.at, own.seq))
-            );
-        }
-        self.outside.checker.reads(&task.at, &view, &self.outside.journal)?;
+        self.outside.checker.reads(task, &view, &self.outside.journal)?;
         let journal = &self.outside.journal;
         let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
-        let item = view.item.map(|item| item_of(journal, item.item.list, item.item.index));
+        let item = view.item.map(|item| item_of(journal, item.item));
         let phases = view.phases.iter().map(|(_, seq)| value_of(journal, *seq));
         let map = view.map.map(|map| match map {
             MapView::Running { total } => i64::try_from(total).unwrap_or(0),
@@ -217,17 +178,6 @@ impl Life<'_> {
     }
 }
 
-fn process_end(ending: ProcessEnding, stdout: String, timing: Timing) -> ProcessEnd {
-    ProcessEnd {
-        ending,
-        stdout: Ok(stdout.into_bytes()),
-        stderr: Vec::new(),
-        cpu_time: Duration::ZERO,
-        max_memory: 0,
-        timing,
-    }
-}
-
 /// A field of a step that fate gives no value.
 fn no_value(step: &Step) -> FieldErrors {
     let cause = Cause::Unfit { expected: "a value", value: Value::NULL };
@@ -250,48 +200,23 @@ impl Driver for Life<'_> {
     }
 
     fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, Cut> {
-        let event = usize::try_from(seq).ok().and_then(|seq| self.outside.journal.get(seq.checked_sub(1)?));
-        let Some(output) = event.and_then(output_of) else {
-            return Err(self.violation(format!("event {seq} has no envelope, and is read")));
-        };
-        let Datum::Here(value) = &output.value else {
-            return Err(self.violation(format!("the value of event {seq} is not in it")));
-        };
-        Ok(Arc::new(envelope(value.clone(), None, None, output.meta.clone())))
+        Ok(MemoryJournal(&self.outside.journal).output(seq)?)
     }
 
     fn time_of(&mut self, seq: Seq) -> Result<Millis, Cut> {
-        let event = usize::try_from(seq).ok().and_then(|seq| self.outside.journal.get(seq.checked_sub(1)?));
-        event.map(|event| event.time).ok_or_else(|| self.violation(format!("there is no event {seq}")))
+        Ok(MemoryJournal(&self.outside.journal).event(seq)?.time)
     }
 
-    fn report(&mut self, _: &Address, _: Vec<Problem>) {}
-
-    fn condition(&mut self, task: &Task, _: &View) -> Result<FieldEvaluation<Decision>, Cut> {
-        self.reads(task)?;
-        Ok(self.fated_fields(task, "when", |fated| {
-            if self.fate.holds(fated) { Decision::Go } else { Decision::Skip("fate".into()) }
-        }))
-    }
-
-    fn list(&mut self, task: &Task, _: &View) -> Result<FieldEvaluation<Expansion>, Cut> {
-        self.reads(task)?;
-        Ok(self.fated_fields(task, "foreach", |_| chance::expansion(self.step(task))))
-    }
-
-    fn fields(&mut self, task: &Task, _: &View, attempt: Attempt) -> Result<FieldEvaluation<Resolved>, Cut> {
-        let reads = self.reads(task)?;
-        let evaluated = self.fated_fields(task, "fields", |fated| {
-            let act = self.fated_act(task, fated, attempt, &reads);
-            Resolved { retry: chance::retry(self.step(task)), ..Resolved::plain(act) }
-        });
-        let answer = Answer { name: "now".into(), args: Vec::new(), answer: Ok(attempt.number.into()) };
-        let computes = self.fate.computes(&self.fated(&task.at));
-        Ok(FieldEvaluation { computed: computes.then_some(answer).into_iter().collect(), ..evaluated })
-    }
-
-    fn expectation(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Option<Settled>>, Cut> {
-        Ok(FieldEvaluation { result: Ok(None), computed: Vec::new() })
+    fn answers(&mut self, seq: Seq) -> Result<Vec<Answer>, Cut> {
+        let EventKind::Started { computed, .. } = &MemoryJournal(&self.outside.journal).event(seq)?.kind
+        else {
+            return Err(self.violation(format!("event {seq} began no attempt")));
+        };
+        let answer = |computed: &Computed| {
+            let Ok(Datum::Here(value)) = &computed.answer else { return None };
+            Some(Answer { name: computed.name.clone(), args: Vec::new(), answer: Ok(value.clone()) })
+        };
+        Ok(computed.iter().filter_map(answer).collect())
     }
 
     fn item_values(&mut self, task: &Task, list: Seq, _: u64) -> Result<Result<Value, Failure>, Cut> {
@@ -300,95 +225,129 @@ impl Driver for Life<'_> {
         if !self.fate.evaluates(&fated, "results") {
             return Ok(Err(Failure::new(FailureKind::Format, "fate")));
         }
-        // A list of one number is never too large.
-        Ok(Ok(Value::list(vec![self.fate.value(&fated, &numbers).into()]).unwrap_or_default()))
+        Ok(Ok(Value::sequence([self.fate.value(&fated, &numbers).into()])))
     }
 
     fn store_results(&mut self, task: &Task, list: Seq) -> Result<Datum, Cut> {
-        let numbers = self.item_numbers(task, list)?.into_iter().flatten().map(Value::from).collect();
-        Ok(Datum::Here(Value::list(numbers).unwrap_or_default()))
+        let numbers = self.item_numbers(task, list)?.into_iter().flatten().map(Value::from);
+        Ok(Datum::Here(Value::sequence(numbers)))
+    }
+
+    fn rows(&mut self, results: &Datum) -> Result<ScopeEntry, Cut> {
+        match results {
+            Datum::Here(results) => Ok(ScopeEntry::Plain(results.clone())),
+            Datum::Stored { .. } => Err(self.violation("results are not in their event".to_owned())),
+        }
+    }
+
+    fn report(&mut self, _: &Address, _: Vec<Problem>) {}
+
+    fn scope(&mut self, view: &View) -> Result<Scope, Cut> {
+        Ok(view.scope(&self.names, &mut MemoryJournal(&self.outside.journal), None)?)
+    }
+
+    fn evaluate<T>(
+        &mut self,
+        site: Site<'_>,
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>, &EnterFolder<'_>) -> T,
+    ) -> Result<FieldEvaluation<T>, Cut> {
+        if let Some(task) = site.task {
+            self.reads(task)?;
+        }
+        let scope = self.scope(site.view)?;
+        let mut world = NoWorld;
+        let result = evaluate(&scope, &mut Session::new(&mut world), &|_| Ok(()));
+        let asks = site.task.is_some_and(|task| self.fate.computes(&self.fated(&task.at)));
+        // Another answer each time, unless it is given again.
+        let now = || Answer { name: "now".into(), args: Vec::new(), answer: Ok(self.outside.steady.into()) };
+        let computed = asks.then(|| site.earlier.first().cloned().unwrap_or_else(now));
+        Ok(FieldEvaluation { result, computed: computed.into_iter().collect() })
+    }
+
+    fn condition(&mut self, site: StepSite<'_>) -> Result<EvaluatedFields<Decision>, Cut> {
+        let (mut decided, task) = (driver::decide(self, site)?, site.task);
+        let is_skipped = !self.fate.holds(&self.fated(&task.at));
+        let decision = if is_skipped { Decision::Skip("fate".into()) } else { Decision::Go };
+        decided.result = decided.result.map(|_| decision);
+        Ok(self.fated_fields(task, "when", decided))
+    }
+
+    fn list(&mut self, site: StepSite<'_>) -> Result<EvaluatedFields<Expansion>, Cut> {
+        let list = driver::expand(self, site)?;
+        Ok(self.fated_fields(site.task, "foreach", list))
+    }
+
+    fn fields(&mut self, site: StepSite<'_>, attempt: Attempt) -> Result<EvaluatedFields<Resolved>, Cut> {
+        let reads = self.reads(site.task)?;
+        let mut fields = driver::resolve(self, site, attempt)?;
+        let fated = self.fated(&site.task.at);
+        fields.result = fields.result.map(|resolved| {
+            let act = self.fated_act(resolved.act, &fated, attempt, &reads);
+            Resolved { act, ..resolved }
+        });
+        Ok(self.fated_fields(site.task, "fields", fields))
     }
 
     fn aggregates(
         &mut self,
-        task: &Task,
-        _: &View,
+        site: StepSite<'_>,
         _: &Value,
         results: &Datum,
-    ) -> Result<FieldEvaluation<Value>, Cut> {
-        let Datum::Here(results) = results else {
-            return Err(self.violation(format!("the results of `{}` are not in their event", task.at)));
+    ) -> Result<EvaluatedFields<Value>, Cut> {
+        let task = site.task;
+        let ScopeEntry::Plain(results) = self.rows(results)? else {
+            return Err(self.violation(format!("the results of `{}` are not a list", task.at)));
         };
         let numbers: Vec<i64> =
             results.as_list().unwrap_or_default().iter().filter_map(Value::as_i64).collect();
-        Ok(self.fated_fields(task, "results", |fated| Value::from(self.fate.value(fated, &numbers))))
+        let value = Value::from(self.fate.value(&self.fated(&task.at), &numbers));
+        Ok(self.fated_fields(task, "results", FieldEvaluation::known(Ok(value))))
     }
 
-    fn variables(&mut self, task: &Task, _: &View) -> Result<FieldEvaluation<Value>, Cut> {
+    fn variables(&mut self, site: StepSite<'_>) -> Result<EvaluatedFields<Value>, Cut> {
+        let task = site.task;
         self.reads(task)?;
-        let left = self.phase_reads.clone();
-        Ok(self.fated_fields(task, "variables", |fated| {
-            let value = Value::from(self.fate.value(fated, &left));
-            // An object of one number is never too large.
-            Value::object([(chance::FATE.into(), value)]).unwrap_or_default()
-        }))
-    }
-
-    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<LoopLimits>, Cut> {
-        let mut world = NoWorld;
-        let result = match &self.simulation.plan.workflow.shape {
-            Shape::Loop(of) => evaluate::bounds(of, &Scope::new(), &mut Session::new(&mut world)),
-            _ => Ok(LoopLimits::default()),
-        };
-        Ok(FieldEvaluation { result, computed: Vec::new() })
+        let value = Value::from(self.fate.value(&self.fated(&task.at), &self.phase_reads));
+        let value = Value::record([(chance::FATE, value)]);
+        Ok(self.fated_fields(task, "variables", FieldEvaluation::known(Ok(value))))
     }
 
     fn question(
         &mut self,
-        task: &Task,
-        view: &View,
+        site: StepSite<'_>,
         judge: &Judge,
-    ) -> Result<(Result<Question, Verdict>, Vec<Answer>), Cut> {
-        let verdict = self.fated_verdict(task, view)?;
-        if verdict == ERROR && self.has_failed(view) {
-            return Ok((Err(Verdict::error("fate")), Vec::new()));
+    ) -> Result<FieldEvaluation<Result<Question, Verdict>>, Cut> {
+        let verdict = self.fated_verdict(site)?;
+        if verdict == ERROR && self.has_failed(site.view) {
+            return Ok(FieldEvaluation::known(Err(Verdict::error("fate"))));
         }
         let agent = judge.agent.value.clone();
-        // An object of one text is never too large.
-        let answer = Value::object([("verdict".into(), verdict.into())]).unwrap_or_default();
+        let answer = Value::record([("verdict", Value::from(verdict))]);
         let message = if verdict == ERROR { String::new() } else { answer.to_json(JsonStyle::Compact) };
         let act = Act::Agent { agent: ResolvedAgent::invented(agent.clone()), message };
-        Ok((Ok(Question::new(Resolved::plain(act), agent, vec![verdict.into()])), Vec::new()))
+        let question = Question::new(Resolved::plain(act), agent, vec![verdict.into()]);
+        Ok(FieldEvaluation::known(Ok(question)))
     }
 
     fn judgement(
         &mut self,
-        task: &Task,
-        view: &View,
+        site: StepSite<'_>,
         verdict: Option<Verdict>,
-        _: &[Answer],
-    ) -> Result<(Judgement, Vec<Answer>), Cut> {
-        let state = StateView::of(view, &task.at);
+        earlier: &[Answer],
+    ) -> Result<FieldEvaluation<Judgement>, Cut> {
+        let task = site.task;
+        let elapsed = StateView::of(site.view, &task.at).elapsed_ms;
         let passed = i64::try_from(self.outside.steady).unwrap_or(i64::MAX);
-        if !self.simulation.jumps && !(0..=passed).contains(&state.elapsed_ms) {
-            let what = format!("{} of {passed} milliseconds have passed in `{}`", state.elapsed_ms, task.at);
+        if !self.simulation.jumps && !(0..=passed).contains(&elapsed) {
+            let what = format!("{elapsed} of {passed} milliseconds have passed in `{}`", task.at);
             return Err(self.violation(what));
         }
         let verdict = match verdict {
             Some(verdict) => verdict,
-            None => Verdict::new(self.fated_verdict(task, view)?, ""),
+            None => Verdict::new(self.fated_verdict(site)?, ""),
         };
-        let plan = Arc::clone(&self.simulation.plan);
-        let scope = Scope::new();
-        let subject =
-            judge::JudgedState { plan: &plan, step: task.step, scope: &scope, result: None, state: &state };
-        let mut world = NoWorld;
-        let judgement = subject.route(verdict, &mut Session::new(&mut world));
-        let fingerprint = Hash::of(&self.fate.fingerprint(&self.fated(&task.at)).to_le_bytes());
-        Ok((Judgement { fingerprint, ..judgement }, Vec::new()))
-    }
-
-    fn exports(&mut self, _: &View) -> Result<FieldEvaluation<Value>, Cut> {
-        Ok(FieldEvaluation { result: Ok(Value::NULL), computed: Vec::new() })
+        let mut judged = driver::judge_state(self, site, Some(verdict), earlier)?;
+        judged.result.fingerprint = Hash::of(&self.fate.fingerprint(&self.fated(&task.at)).to_le_bytes());
+        Ok(judged)
     }
 }

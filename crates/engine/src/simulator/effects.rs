@@ -28,6 +28,8 @@ pub(super) struct UnrecordedEffects {
     closed: BTreeSet<Address>,
     /// Items whose steps are through.
     ending: BTreeMap<Address, PassedItem>,
+    /// Nodes that cannot begin.
+    unable: BTreeSet<Address>,
 }
 
 struct PassedItem {
@@ -105,6 +107,16 @@ impl PromiseChecker {
         };
         let fits = timeout.is_some_and(|timeout| timeout <= limit.allowed);
         self.not(!fits, || format!("`{at}` may take {timeout:?}, and the {} {left:?}", limit.scope))
+    }
+
+    /// A node cannot begin: nothing of it is evaluated, so it may be skipped before the reason is on disk.
+    pub(super) fn cannot_begin(&mut self, at: &Address) {
+        self.performed.unable.insert(at.clone());
+    }
+
+    /// Whether an event about an execution acts upon the one that made it ready.
+    pub(super) fn acts(&mut self, event: &Event) -> bool {
+        !(matches!(event.kind, EventKind::Skipped { .. }) && self.performed.unable.remove(&event.at))
     }
 
     /// The steps of an item are through, and this is the error of the one that failed.

@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use threadline_flow::model::{OnCrash, Step};
+use threadline_lang::Scope;
 
 use super::chance::{Fate, Fated};
 use super::check::{Violation, value_of};
 use super::{Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, Simulation};
 use crate::event::{Address, Event, EventKind, RunStarted, Seq};
 use crate::execute::effect::{EffectKey, Role};
-use crate::execute::{Barrier, Driver as _, Durability, Executor, Next, Performance, item_in_worktree};
+use crate::execute::{Driver as _, Durability, Executor, Next, Performance};
 use crate::machine::{Command, Machine, Outcome, Stage, Task};
 
 pub(super) struct Life<'s> {
@@ -23,6 +24,8 @@ pub(super) struct Life<'s> {
     in_flight: Option<OnCrash>,
     pub(super) outside: &'s mut Outside,
     pub(super) machine: Machine,
+    /// The names that no step makes.
+    pub(super) names: Scope,
     ready: VecDeque<Command>,
     workers: Vec<Work>,
     timers: Vec<(u64, Address)>,
@@ -97,6 +100,7 @@ impl<'s> Life<'s> {
             in_flight,
             outside,
             machine: Machine::new(Arc::clone(&simulation.plan)),
+            names: simulation.names(),
             ready: VecDeque::new(),
             workers: Vec::new(),
             timers: Vec::new(),
@@ -193,10 +197,10 @@ impl<'s> Life<'s> {
         let durable = self.outside.durable;
         for (index, work) in self.workers.iter().enumerate() {
             let free = match work {
-                Work::Command(command) => match command.task() {
-                    Some(task) if self.evaluates(command) => task.as_of <= durable,
-                    _ => true,
-                },
+                Work::Command(command) => {
+                    let view = self.machine.view_of(command);
+                    Executor::new(&self.simulation.plan).awaits(command, &view) <= durable
+                }
                 Work::Waiting { after, .. } => *after <= durable,
                 Work::Running { until, .. } => *until <= self.outside.steady,
             };
@@ -210,18 +214,6 @@ impl<'s> Life<'s> {
             possible.push(SimulatedTurn::Commit);
         }
         possible
-    }
-
-    /// Whether a command reads what others left before anything else, and so waits until that is on disk. In a worktree
-    /// that is entered first.
-    fn evaluates(&self, command: &Command) -> bool {
-        match command {
-            Command::Decide(task) | Command::Expand(task) | Command::Start { task, .. } => {
-                item_in_worktree(&self.simulation.plan, &task.at).is_none()
-            }
-            Command::Skip { .. } | Command::Collect { .. } | Command::Close { .. } => true,
-            _ => false,
-        }
     }
 
     /// Goes to the next moment at which something happens.
@@ -322,6 +314,7 @@ impl<'s> Life<'s> {
                 let error = left.as_ref().and_then(|left| left.meta.get("error")?.as_str());
                 self.outside.checker.item_ends(&task.at, ending.succeeded, error.map(Into::into));
             }
+            Command::Skip { task, .. } => self.outside.checker.cannot_begin(&task.at),
             Command::FailAfterCrash(_) => self.outside.checker.fails_by_crash(),
             Command::Close { last, captured, .. } => {
                 let left = last.iter().chain(captured.iter().map(|(_, seq)| seq));
@@ -352,11 +345,7 @@ impl<'s> Life<'s> {
                     Some(before) => Some(self.append(before.at, before.kind, before.durability)?),
                     None => None,
                 };
-                let after = match performance.barrier {
-                    Barrier::Nothing => 0,
-                    Barrier::Recorded => recorded.unwrap_or(0),
-                    Barrier::Event(seq) => seq,
-                };
+                let after = performance.barrier.awaits(recorded);
                 self.workers.push(Work::Waiting { performance, after });
             }
             Next::Pause(at, pause) => {

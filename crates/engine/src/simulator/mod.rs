@@ -21,10 +21,12 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_flow::model::OnCrash;
 use threadline_flow::plan::Plan;
+use threadline_lang::{Scope, Value};
 
 use crate::event::{Address, Event, Seq, Status};
 use crate::machine::{Machine, Outcome};
 use crate::random::Random;
+use crate::view::RunNames;
 use chance::{Chances, Fate, Fated};
 use check::{PromiseChecker, Violation};
 use life::{Life, LifeEnd};
@@ -169,6 +171,21 @@ impl Simulation {
         let states = self.plan.states.as_ref().map_or(0, |states| states.routes.len());
         let names = if states == 0 { 0 } else { self.plan.names().len() };
         KEPT + states * states + 2 * states + 3 * names + usize::from(states > 0)
+    }
+
+    /// What the run gives to every step: its inputs have their defaults.
+    fn names(&self) -> Scope {
+        let workflow = &self.plan.workflow;
+        let inputs = workflow.inputs.iter().map(|input| {
+            let value = input.default.clone().unwrap_or_default();
+            (input.name.clone(), value)
+        });
+        let nothing = Value::empty_object;
+        let (inputs, name) = (Value::record(inputs), workflow.name.clone());
+        let (run, start_time) = ("simulated".into(), EcoString::new());
+        let names =
+            RunNames { inputs, imports: nothing(), payload: nothing(), workflow: name, run, start_time };
+        names.scope(&self.plan)
     }
 
     /// The order of things: another one for each way of being interrupted.

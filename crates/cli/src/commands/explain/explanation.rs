@@ -210,12 +210,12 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
             entry_reads(history, name, readers);
         }
         let Some(seen) = fold.seen(event) else { return Ok(()) };
-        if !all && !seen.makers().any(|maker| readers.contains_key(&maker)) {
+        if !all && !seen.view.makers().any(|maker| readers.contains_key(&maker)) {
             return Ok(());
         }
         let step = &history.plan.steps[seen.step as usize];
         for resolution in history.look(&seen)?.trace {
-            let maker = seen.maker(&resolution);
+            let maker = seen.view.maker(&resolution);
             let Some(of_maker) = readers.get_mut(&maker) else { continue };
             let reader = (seen.at.clone(), field_of(step, resolution.origin.as_ref()));
             if known.insert((maker, reader.clone())) {
@@ -352,7 +352,7 @@ impl ExplainedFields<'_, '_> {
             });
             let (_, line, column) = report::trace_place(self.history.source(), &resolution);
             let place = (line, column);
-            let maker = seen.maker(&resolution);
+            let maker = seen.view.maker(&resolution);
             self.told[at].references.push(ExplainedReference { resolution, place, maker });
         }
     }

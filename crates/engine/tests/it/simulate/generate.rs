@@ -266,7 +266,7 @@ impl Generator {
             text.push_str("${prev} ");
         }
         if let Some(capture) = names.captures.last().filter(|_| self.random.percent(50)) {
-            let _ = write!(text, "${{captured.{capture} | default(0)}}");
+            let _ = write!(text, "${{captured.{capture} | default(0)}} ");
         }
         text
     }

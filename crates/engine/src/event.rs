@@ -410,7 +410,7 @@ impl Status {
 }
 
 /// A value in the journal: in the event itself, or by the hash of its bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Datum {
     /// The value stands in the event itself.
     Here(Value),
@@ -437,7 +437,7 @@ pub enum Form {
 }
 
 /// A value that the world was asked for, and what it answered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Computed {
     /// The kind: `env`, `file`, `cmd`, `now`, `uuid`, or a declared one.
     pub name: EcoString,

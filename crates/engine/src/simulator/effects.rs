@@ -88,7 +88,7 @@ impl PromiseChecker {
         let began = self.facts.started.get(at);
         let is_careful = step.is_some_and(|step| {
             step.on_crash != OnCrash::Rerun || matches!(step.action, Action::Agent { .. })
-        }) || began.is_some_and(|began| began.has_computed);
+        }) || began.is_some_and(|began| !began.computed.is_empty());
         let began = began.map_or(0, |began| began.seq);
         self.not(is_careful && began > durable, || {
             format!("`{at}` acts before event {began}, with which it began, is on disk")

@@ -9,7 +9,7 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan};
 
 use super::chance::Fated;
-use crate::event::{Address, Event, EventKind, Rules, Seq, Status};
+use crate::event::{Address, Computed, Event, EventKind, Rules, Seq, Status};
 use crate::machine::{Counts, Outcome};
 use crate::view::ItemView;
 
@@ -42,8 +42,8 @@ pub(super) struct BegunAttempt {
     pub(super) attempt: u32,
     /// The number of attempts that do not count: those before the step was over and began again.
     pub(super) base: u32,
-    /// Whether its fields had to compute something.
-    pub(super) has_computed: bool,
+    /// What its fields had to compute.
+    pub(super) computed: Vec<Computed>,
 }
 
 #[derive(Clone, Copy)]
@@ -132,15 +132,21 @@ impl Facts {
                 let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
                 self.lists.insert(at, SimulatedList { seq, count, parallel, rules, slots: parallel });
             }
-            EventKind::Started { attempt, computed, .. } => {
+            EventKind::Started { attempt, computed, rerun, .. } => {
+                let same = self.started.get(&at).filter(|began| *rerun && began.attempt == *attempt);
+                if same.is_some_and(|began| began.computed != *computed) {
+                    return Err(format!(
+                        "attempt {attempt} of `{at}` is made again with other computed values"
+                    ));
+                }
                 let was_over =
                     |began: &BegunAttempt| self.done.get(&at).is_some_and(|done| done.seq > began.seq);
                 let base = match self.started.get(&at) {
                     Some(began) if was_over(began) => began.attempt,
                     began => began.map_or(0, |began| began.base),
                 };
-                let (seq, attempt, has_computed) = (event.seq, *attempt, !computed.is_empty());
-                self.started.insert(at, BegunAttempt { seq, attempt, base, has_computed });
+                let (seq, attempt, computed) = (event.seq, *attempt, computed.clone());
+                self.started.insert(at, BegunAttempt { seq, attempt, base, computed });
             }
             EventKind::Judged(judged) => {
                 self.stuck = judged.to.is_none().then_some(at);

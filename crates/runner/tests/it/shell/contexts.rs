@@ -255,7 +255,7 @@ fn check_shell(shell: Shell, values: &[String]) -> Vec<String> {
 #[test]
 fn every_value_in_every_context() {
     let mut random = Random::new(seed("values"));
-    let count = if is_long() { 20_000 } else { 1_000 };
+    let count = if is_long() { 100_000 } else { 1_000 };
     let values: Vec<String> = (0..count).map(|_| random.hostile()).collect();
     let failures: Vec<String> = std::thread::scope(|threads| {
         let running: Vec<_> = installed()

@@ -22,6 +22,7 @@ use threadline_engine::event::{
     Address, Datum, Event, EventKind, ItemEnded, LoopEnd, Millis, Output, Status,
 };
 use threadline_engine::machine::Outcome;
+use threadline_flow::fields::field_names as names;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
@@ -322,7 +323,7 @@ impl<'a> Reporter<'a> {
     fn skipped(&mut self, event: &Event, output: &Output) {
         self.count(&event.at, Status::Skipped);
         if self.large_lists.large_list_of(&event.at).is_none() {
-            let reason = output.meta.get("reason").map_or(String::new(), Value::to_string);
+            let reason = output.meta.get(names::REASON).map_or(String::new(), Value::to_string);
             self.line(&event.at, LineHead::new(DIM, "-", "skipped"), &reason);
         }
     }
@@ -627,13 +628,13 @@ fn counts_of(output: &Output) -> String {
 }
 
 fn time_of(output: &Output) -> String {
-    let millis = output.meta.get("execution_time_ms").and_then(Value::as_i64).unwrap_or(0);
+    let millis = output.meta.get(names::EXECUTION_TIME_MS).and_then(Value::as_i64).unwrap_or(0);
     words::duration(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
 /// The error of a step that failed.
 fn error_of(output: &Output) -> String {
-    output.meta.get("error").map_or_else(|| output.status.name().to_owned(), Value::to_string)
+    output.meta.get(names::ERROR).map_or_else(|| output.status.name().to_owned(), Value::to_string)
 }
 
 fn result_of(output: &Output) -> String {

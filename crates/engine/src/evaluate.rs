@@ -14,6 +14,7 @@ use threadline_expect::{
     Actual, DocumentKind, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, NoJudge, Settled,
 };
 use threadline_flow::checks::Check;
+use threadline_flow::fields::field_names as names;
 pub use threadline_flow::model::Backoff;
 use threadline_flow::model::{
     self, Action, FieldOwner, FileFormat, Judge, Moment, Step, StepField, Trigger, loop_fields,
@@ -637,7 +638,7 @@ pub fn expected(
 ) -> Result<Vec<ExpectationOutcome>, &'static str> {
     let mut entries: Vec<(EcoString, Value)> = vec![("value".into(), left.value.clone())];
     entries.extend(left.output.map(|output| ("output".into(), output.clone())));
-    entries.extend(left.meta.get("exit_code").map(|code| ("exit_code".into(), code.clone())));
+    entries.extend(left.meta.get(names::EXIT_CODE).map(|code| ("exit_code".into(), code.clone())));
     entries.push(("meta".into(), left.meta.clone()));
     let actual = Value::object(entries).and_then(|document| Actual::new(DocumentKind::Step, document));
     let actual = actual.map_err(|_| "what it left is nested too deep, or too large")?;

@@ -181,7 +181,6 @@ pub fn walk(
     let random = if let Others::Random(seed) = script.others { seed } else { 0 };
     let mut rehearsal = Rehearsal {
         plan,
-        names,
         run: names.scope(plan),
         script,
         world,
@@ -199,7 +198,8 @@ pub fn walk(
     if let Shape::Loop(of) = &plan.workflow.shape {
         evaluate::bounds(of, &rehearsal.run, &mut session(plan, rehearsal.world))?;
     }
-    rehearsal.begin();
+    let started = RunStarted::bare(names.run.clone(), names.workflow.clone());
+    rehearsal.happen(Address::default(), EventKind::RunStarted(started));
     while rehearsal.end.is_none() {
         let Some(command) = rehearsal.todo.pop_front() else {
             // A machine without anything to do has ended.
@@ -240,7 +240,6 @@ fn cycle(visits: &[Visit]) -> Option<Vec<usize>> {
 
 struct Rehearsal<'a> {
     plan: &'a Arc<Plan>,
-    names: &'a RunNames,
     run: Scope,
     script: &'a Script,
     world: &'a mut dyn World,
@@ -260,11 +259,6 @@ struct Rehearsal<'a> {
 }
 
 impl Rehearsal<'_> {
-    fn begin(&mut self) {
-        let started = RunStarted::bare(self.names.run.clone(), self.names.workflow.clone());
-        self.happen(Address::default(), EventKind::RunStarted(started));
-    }
-
     /// The machine takes an event that it waits for.
     fn happen(&mut self, at: Address, kind: EventKind) -> Seq {
         let seq = self.machine.last() + 1;
@@ -420,12 +414,12 @@ impl Rehearsal<'_> {
             state: &of_state,
         };
         let (verdict, is_judged) = match meant {
-            Some(Scripted::Verdict(verdict)) => (told(verdict, "as the script says"), false),
+            Some(Scripted::Verdict(verdict)) => (Verdict::new(verdict, "as the script says"), false),
             meant => {
                 let judged =
                     of_known.then(|| self.judged_as_in_a_run(&judged, view, meant.is_some())).flatten();
                 let is_judged = judged.is_some();
-                (judged.unwrap_or_else(|| told(self.verdict(state), "invented")), is_judged)
+                (judged.unwrap_or_else(|| Verdict::new(self.verdict(state), "invented")), is_judged)
             }
         };
         let judgement = self.route(&judged, view, state, verdict);
@@ -562,11 +556,6 @@ fn verdicts(plan: &Plan, state: usize) -> Vec<EcoString> {
         words.push(if words.is_empty() { "yes".into() } else { "anything else".into() });
     }
     words
-}
-
-fn told(verdict: EcoString, reason: &str) -> Verdict {
-    let details = Value::empty_object();
-    Verdict { verdict, confidence: None, reason: reason.into(), details, measured: None }
 }
 
 fn session<'w>(plan: &'w Plan, world: &'w mut dyn World) -> Session<'w> {

@@ -15,7 +15,7 @@ use threadline_engine::execute::result::{time_text, timed_out};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_engine::view::RunNames;
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::Workflow;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
@@ -229,7 +229,7 @@ fn before(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<Option<
             continue;
         }
         if let Some(output) = output_of(&event) {
-            last = Some(output.meta.get("run_id").and_then(Value::as_str).map(RunId::new).transpose()?);
+            last = Some(output.meta.get(names::RUN_ID).and_then(Value::as_str).map(RunId::new).transpose()?);
             if !attempted.spec.attempt.rerun {
                 break;
             }
@@ -412,16 +412,16 @@ fn over(
     };
     let mut meta = meta(attempted, run, finished);
     if let Some(LoopEnd { reason, state, .. }) = ended {
-        meta.extend([("ended_by", reason.name().into()), ("ended_in", state.as_str().into())]);
+        meta.extend([(names::ENDED_BY, reason.name().into()), (names::ENDED_IN, state.as_str().into())]);
     }
     Ok(CallOutcome::Over(CallEnd { value, meta }))
 }
 
 fn meta(attempted: &CallAttempt<'_>, run: &RunId, finished: u64) -> Vec<(&'static str, Value)> {
     vec![
-        ("run_id", run.as_str().into()),
-        ("workflow", attempted.plan.workflow.name.clone().into()),
-        ("steps_run", finished.into()),
+        (names::RUN_ID, run.as_str().into()),
+        (names::WORKFLOW, attempted.plan.workflow.name.clone().into()),
+        (names::STEPS_RUN, finished.into()),
     ]
 }
 
@@ -458,7 +458,8 @@ fn why(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>, run: &RunId) -> Resu
                 },
             );
             let event = reader.event(run, seq)?;
-            let error = output_of(&event).and_then(|output| output.meta.get("error").map(Value::to_string));
+            let error =
+                output_of(&event).and_then(|output| output.meta.get(names::ERROR).map(Value::to_string));
             let more = match all.executions().count() - 1 {
                 0 => String::new(),
                 more => format!(" ({more} more failed)"),

@@ -180,8 +180,7 @@ impl Driver for LocalDriver<'_, '_> {
         }
         let at = site.task.map(|task| task.at.clone()).unwrap_or_default();
         let project = self.project().clone();
-        let folder =
-            site.task.map_or_else(|| Folder::new(project.here()), |task| self.written_folder(task));
+        let folder = site.task.map_or_else(|| Folder::new(project.here()), |task| self.written_folder(task));
         let scope = self.scope(view)?;
         let mut held: Option<MutexGuard<'_, BTreeMap<EcoString, Value>>> = None;
         let mut known = |name: &str| {

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use threadline_flow::model::Computed;
 use threadline_flow::shell::{BindError, Dialect, ShellProblem, analyse_command};
-use threadline_lang::diag::{Severity, nearest};
+use threadline_lang::diag::{Severity, nearest, words};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
 
 use crate::private::PrivateFiles;
 use crate::process::{self, ChildEnding, Control, EndedChild, Environment, Spec, Stdin};
 use crate::project::{FileError, MAX_FILE, Project, plain};
-use threadline_engine::execute::result::format_duration;
 
 /// A command is ended after this time.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
@@ -230,7 +229,7 @@ impl RealWorld<'_> {
             ChildEnding::Exited(0) => return Ok(ended),
             ChildEnding::Exited(code) => format!("exit code {code}"),
             ChildEnding::TimedOut | ChildEnding::Silent => {
-                format!("no end after {}", format_duration(timeout))
+                format!("no end after {}", words::duration(timeout))
             }
             ChildEnding::Signalled(signal) => format!("ended by signal {signal}"),
             ChildEnding::Cancelled => "it was stopped".to_owned(),

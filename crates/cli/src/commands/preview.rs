@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::{Cause, FieldValue, evaluate_field, with_param_entries};
-use threadline_engine::execute::result::format_duration;
 use threadline_engine::rehearsal::edges;
 use threadline_engine::view::RunNames;
 use threadline_expect::{DocumentKind, Dynamic, Expectations};
@@ -20,7 +19,7 @@ use threadline_flow::model::{
 };
 use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
-use threadline_lang::diag::excerpt;
+use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     ComputeError, Explanation, Origin, Resolution, Scope, ScopeEntry, Session, Template, Undefined, Value,
@@ -610,7 +609,7 @@ fn shown(value: FieldValue) -> PreviewValue {
         FieldValue::Shell(bound) => PreviewValue::Text(bound.text),
         FieldValue::Value(value) | FieldValue::Branch { value, .. } => PreviewValue::Value(value),
         FieldValue::Count(count) => PreviewValue::Plain(count.to_string()),
-        FieldValue::Duration(duration) => PreviewValue::Plain(format_duration(duration)),
+        FieldValue::Duration(duration) => PreviewValue::Plain(words::duration(duration)),
         FieldValue::Fraction(fraction) => PreviewValue::Plain(format!("{}%", fraction * 100.0)),
         FieldValue::Condition(explanation) => PreviewValue::Condition(explanation),
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anstyle::Style;
 use threadline_engine::event::{Address, Datum, Output, Status};
 use threadline_engine::replay::output_of;
+use threadline_flow::fields::field_names as names;
 use threadline_flow::load;
 use threadline_flow::problem::Problem;
 use threadline_lang::data::yaml;
@@ -99,9 +100,9 @@ impl StepOutputs {
     fn add(&mut self, at: &Address, output: &Output) {
         self.last.insert(at.clone(), output.status);
         let meta = |name: &str| output.meta.get(name).map(ToString::to_string);
-        self.kind = meta("node_type").unwrap_or_default();
-        self.called = meta("run_id");
-        self.shown = match (meta("error").or_else(|| meta("reason")), &output.value) {
+        self.kind = meta(names::NODE_TYPE).unwrap_or_default();
+        self.called = meta(names::RUN_ID);
+        self.shown = match (meta(names::ERROR).or_else(|| meta(names::REASON)), &output.value) {
             (Some(error), _) => first_line(&error).to_owned(),
             (None, Datum::Here(value)) => excerpt(value),
             (None, Datum::Stored { len, .. }) => format!("{len} bytes"),

@@ -2,7 +2,7 @@
 
 use ecow::EcoString;
 use threadline_expect::Settled;
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{BoundScript, ScriptPiece};
@@ -152,20 +152,21 @@ impl Executor<'_> {
             }
             Act::WriteFile { path, content, mode, create_dirs } => {
                 let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
-                let written = [("path".into(), path.as_str().into()), ("bytes".into(), bytes.into())];
+                let written =
+                    [(names::PATH.into(), path.as_str().into()), (names::BYTES.into(), bytes.into())];
                 pending.known = Value::object(written).ok();
                 Effect::WriteFile(FileSpec { path, content, mode, create_dirs, cwd })
             }
             Act::Tool(call) => {
                 pending.own = vec![
-                    ("tool_name", Value::from(format!("{}.{}", call.server.name, call.tool))),
-                    ("parameters", call.params.clone()),
+                    (names::TOOL_NAME, Value::from(format!("{}.{}", call.server.name, call.tool))),
+                    (names::PARAMETERS, call.params.clone()),
                 ];
                 Effect::Tool(ToolSpec { call, limits })
             }
             Act::Workflow(call) => Effect::Workflow(CallSpec { call, attempt, env, cwd, timeout }),
             Act::Http(request) => {
-                pending.own = vec![("tool_name", Value::from("http"))];
+                pending.own = vec![(names::TOOL_NAME, Value::from("http"))];
                 Effect::Request(RequestSpec { request, limits })
             }
             Act::Verbatim { text } => {
@@ -199,9 +200,11 @@ impl Executor<'_> {
 
     fn agent_meta(self, agent: &EcoString) -> Vec<(&'static str, Value)> {
         let model = self.plan.workflow.agent(agent).and_then(|agent| agent.model.as_ref());
-        let mut own =
-            vec![("agent_id", Value::from(agent.as_str())), ("agent_name", Value::from(agent.as_str()))];
-        own.extend(model.map(|model| ("model_used", model.as_str().into())));
+        let mut own = vec![
+            (names::AGENT_ID, Value::from(agent.as_str())),
+            (names::AGENT_NAME, Value::from(agent.as_str())),
+        ];
+        own.extend(model.map(|model| (names::MODEL_USED, model.as_str().into())));
         own
     }
 
@@ -277,12 +280,12 @@ fn observe<D: Driver>(
             return ObservedAttempt { result, timing, own };
         }
         EffectResult::Tool(answer, timing) => {
-            own.extend(answer.version.map(|version| ("tool_version", version.into())));
+            own.extend(answer.version.map(|version| (names::TOOL_VERSION, version.into())));
             let result = match answer.result {
                 Ok(answer) => response::tool_result(&answer, pending.limits.max_output),
                 Err(failure) => StepResult::failed(limited(failure)),
             };
-            own.push(("tool_execution_time_ms", result::millis(timing.elapsed)));
+            own.push((names::TOOL_EXECUTION_TIME_MS, result::millis(timing.elapsed)));
             return ObservedAttempt { result, timing, own };
         }
         EffectResult::Written(written, timing) => {
@@ -440,12 +443,12 @@ pub(crate) fn start_failure(failure: StartFailure, is_default_shell: bool) -> Fa
 fn agent_value(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
     let answer = Value::from(result::trim_newlines(text));
     let mut entries = vec![
-        ("messages_created".into(), Value::from(1_i64)),
-        ("final_response".into(), answer),
-        ("thread_id".into(), Value::NULL),
+        (names::MESSAGES_CREATED.into(), Value::from(1_i64)),
+        (names::FINAL_RESPONSE.into(), answer),
+        (names::THREAD_ID.into(), Value::NULL),
     ];
     if format != CaptureFormat::Text {
-        entries.push(("output".into(), result::read_output(text, format)?));
+        entries.push((names::OUTPUT.into(), result::read_output(text, format)?));
     }
     Value::object(entries).map_err(|_| Failure::new(FailureKind::Format, "its answer is too large"))
 }
@@ -478,11 +481,11 @@ fn built_in_meta(
     is_named: bool,
 ) -> Vec<(&'static str, Value)> {
     let Some(tool) = &step.tool else { return Vec::new() };
-    let name = is_named.then(|| ("tool_name", tool.value.clone().into()));
+    let name = is_named.then(|| (names::TOOL_NAME, tool.value.clone().into()));
     let rest = [
-        ("tool_version", env!("CARGO_PKG_VERSION").into()),
-        ("parameters", parameters.unwrap_or_default()),
-        ("tool_execution_time_ms", result::millis(timing.elapsed)),
+        (names::TOOL_VERSION, env!("CARGO_PKG_VERSION").into()),
+        (names::PARAMETERS, parameters.unwrap_or_default()),
+        (names::TOOL_EXECUTION_TIME_MS, result::millis(timing.elapsed)),
     ];
     name.into_iter().chain(rest).collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::SourceFormat;
 use threadline_flow::problem::Problem;
 use threadline_lang::value::MAX_DEPTH;
@@ -356,7 +356,7 @@ impl Executor<'_> {
         }
         variables.extend(own);
         let value = Value::object(variables).and_then(|variables| {
-            Value::object([("output".into(), printed), ("variables".into(), variables)])
+            Value::object([(names::OUTPUT.into(), printed), (names::VARIABLES.into(), variables)])
         });
         let too_large = |_| Failure::new(FailureKind::Format, "what the phase left is too large together");
         let measurement = self.measure(driver, task, began, 0);
@@ -381,7 +381,7 @@ pub const PRINTED_FORMAT: SourceFormat = SourceFormat::Lines;
 
 /// What a step printed; the text of its value when it printed nothing.
 fn printed(left: &Envelope) -> Value {
-    let printed = left.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
+    let printed = left.also.as_ref().and_then(|also| also.get(names::OUTPUT)).filter(|text| !text.is_null());
     printed.cloned().unwrap_or_else(|| Value::from(left.value.to_string()))
 }
 
@@ -391,9 +391,9 @@ const STDERR_SHOWN: usize = 2_000;
 /// Why a step failed: its error, and behind an exit code the end of its stderr, which the next attempt and the list of
 /// failures need.
 fn describe_failure(left: &Envelope) -> Option<EcoString> {
-    let error = left.meta.get("error")?.as_str()?;
-    let is_exit = left.meta.get("error_type").and_then(Value::as_str) == Some(FailureKind::ExitCode.name());
-    let stderr = left.also.as_ref().filter(|_| is_exit).and_then(|also| also.get("stderr"));
+    let error = left.meta.get(names::ERROR)?.as_str()?;
+    let is_exit = FailureKind::of_meta(&left.meta) == Some(FailureKind::ExitCode);
+    let stderr = left.also.as_ref().filter(|_| is_exit).and_then(|also| also.get(names::STDERR));
     let stderr = stderr.and_then(Value::as_str).map(str::trim).filter(|stderr| !stderr.is_empty());
     let Some(stderr) = stderr else { return Some(error.into()) };
     let cut = stderr.char_indices().rev().nth(STDERR_SHOWN - 1).map_or(0, |(at, _)| at);
@@ -425,13 +425,13 @@ pub fn item_result(index: u64, item: Value, ended: &ItemEnded, value: Value) -> 
     };
     let (item, value) = (fitting(item, "the item"), fitting(value, "its value"));
     let result = Value::object([
-        ("item".into(), item),
-        ("index".into(), count(index)),
-        ("status".into(), status.into()),
-        ("value".into(), value),
-        ("error".into(), error.map_or(Value::NULL, |error| error.as_str().into())),
-        ("attempts".into(), count(ended.attempts.into())),
-        ("duration_ms".into(), count(ended.duration_ms)),
+        (names::ITEM.into(), item),
+        (names::INDEX.into(), count(index)),
+        (names::STATUS.into(), status.into()),
+        (names::VALUE.into(), value),
+        (names::ERROR.into(), error.map_or(Value::NULL, |error| error.as_str().into())),
+        (names::ATTEMPTS.into(), count(ended.attempts.into())),
+        (names::DURATION_MS.into(), count(ended.duration_ms)),
     ]);
     // Its parts are within the limit of depth, and a journal held them before.
     result.unwrap_or_default()
@@ -443,10 +443,10 @@ fn count(count: u64) -> Value {
 
 fn counts_meta(counts: Counts) -> Vec<(&'static str, Value)> {
     vec![
-        ("total", count(counts.total)),
-        ("successful", count(counts.successful)),
-        ("failed", count(counts.failed)),
-        ("skipped", count(counts.skipped + counts.left())),
+        (names::TOTAL, count(counts.total)),
+        (names::SUCCESSFUL, count(counts.successful)),
+        (names::FAILED, count(counts.failed)),
+        (names::SKIPPED, count(counts.skipped + counts.left())),
     ]
 }
 
@@ -454,14 +454,14 @@ fn counts_meta(counts: Counts) -> Vec<(&'static str, Value)> {
 fn map_meta(counts: Counts, elapsed: Duration, branch: Option<&str>) -> Vec<(&'static str, Value)> {
     let mut entries = counts_meta(counts);
     let decimal = |text: String| Number::parse(&text).map_or(Value::NULL, Value::from);
-    entries.push(("duration", decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
+    entries.push((names::DURATION, decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
     // In hundredths of a percent, rounded down: only all of them are 100 percent.
     let rate = (u128::from(counts.successful) * 10_000).checked_div(u128::from(counts.total));
     let rate = rate.map(|rate| match rate % 100 {
         0 => decimal((rate / 100).to_string()),
         rest => decimal(format!("{}.{rest:02}", rate / 100)),
     });
-    entries.push(("success_rate", rate.unwrap_or(Value::NULL)));
-    entries.push(("branch", branch.map_or(Value::NULL, Value::from)));
+    entries.push((names::SUCCESS_RATE, rate.unwrap_or(Value::NULL)));
+    entries.push((names::BRANCH, branch.map_or(Value::NULL, Value::from)));
     entries
 }

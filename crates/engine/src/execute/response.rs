@@ -1,7 +1,7 @@
 //! What the response of a server and the answer of a tool are as values.
 
 use ecow::EcoString;
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_lang::{Limits, Value, data};
 
 use super::effect::Response;
@@ -16,7 +16,7 @@ pub(super) fn meta(response: &Response) -> Vec<(&'static str, Value)> {
     // The client bounds the headers of a response.
     let headers: Vec<(EcoString, Value)> = headers.collect();
     let headers = Value::object(headers).unwrap_or_default();
-    vec![("status_code", i64::from(response.status).into()), ("headers", headers)]
+    vec![(names::STATUS_CODE, i64::from(response.status).into()), (names::HEADERS, headers)]
 }
 
 /// What a response leaves: JSON as a value, anything else as text. A status other than 2xx is a failure.

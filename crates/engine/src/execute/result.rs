@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_expect::{ALONE, ExpectationOutcome, Settled};
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::CaptureFormat;
+use threadline_lang::diag::words;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
 
 use super::Driver;
@@ -105,7 +106,7 @@ pub(super) fn seal<D: Driver>(
         Ok(value) => (Status::Completed, value, None),
         Err(failure) => (Status::Failed, Value::NULL, Some(failure)),
     };
-    let meta = meta(status, measurement, failure.as_ref(), state.map(|state| ("state", state)));
+    let meta = meta(status, measurement, failure.as_ref(), state.map(|state| (names::STATE, state)));
     let output = Output {
         status,
         value: driver.keep(&value)?,
@@ -122,7 +123,7 @@ pub(super) fn seal_skipped<D: Driver>(
     measurement: &Measurement,
     reason: &str,
 ) -> Result<Output, D::Error> {
-    let meta = meta(Status::Skipped, measurement, None, Some(("reason", reason)));
+    let meta = meta(Status::Skipped, measurement, None, Some((names::REASON, reason)));
     let value = driver.keep(&Value::NULL)?;
     Ok(Output { status: Status::Skipped, value, output: None, stderr: None, meta })
 }
@@ -133,11 +134,11 @@ pub fn envelope(value: Value, output: Option<Value>, stderr: Option<Value>, meta
     let stderr = stderr.unwrap_or_else(|| Value::from(""));
     let of_meta = |name: &str| meta.get(name).cloned().unwrap_or_default();
     let also = [
-        ("output".into(), output),
-        ("stderr".into(), stderr),
-        ("exit_code".into(), of_meta("exit_code")),
-        ("duration_ms".into(), of_meta("execution_time_ms")),
-        ("state".into(), meta.get("state").cloned().unwrap_or_else(|| of_meta("status"))),
+        (names::OUTPUT.into(), output),
+        (names::STDERR.into(), stderr),
+        (names::EXIT_CODE.into(), of_meta(names::EXIT_CODE)),
+        (names::DURATION_MS.into(), of_meta(names::EXECUTION_TIME_MS)),
+        (names::STATE.into(), meta.get(names::STATE).cloned().unwrap_or_else(|| of_meta(names::STATUS))),
     ];
     Envelope { also: Value::object(also).ok(), ..Envelope::new(value, meta) }
 }
@@ -151,16 +152,16 @@ fn meta(
 ) -> Value {
     let Timing { started, finished, elapsed } = measurement.timing;
     let mut meta: Vec<(EcoString, Value)> = vec![
-        ("node_type".into(), measurement.node_type.into()),
-        ("status".into(), status.name().into()),
-        ("execution_time_ms".into(), millis(elapsed)),
-        ("started_at".into(), time_text(started).into()),
-        ("finished_at".into(), time_text(finished).into()),
-        ("retry_count".into(), i64::from(measurement.retries).into()),
+        (names::NODE_TYPE.into(), measurement.node_type.into()),
+        (names::STATUS.into(), status.name().into()),
+        (names::EXECUTION_TIME_MS.into(), millis(elapsed)),
+        (names::STARTED_AT.into(), time_text(started).into()),
+        (names::FINISHED_AT.into(), time_text(finished).into()),
+        (names::RETRY_COUNT.into(), i64::from(measurement.retries).into()),
     ];
     if let Some(failure) = failure {
-        meta.push(("error".into(), failure.message.as_str().into()));
-        meta.push(("error_type".into(), failure.kind.name().into()));
+        meta.push((names::ERROR.into(), failure.message.as_str().into()));
+        meta.push((names::ERROR_TYPE.into(), failure.kind.name().into()));
     }
     let own = measurement.own.iter().map(|(name, value)| ((*name).into(), value.clone()));
     meta.extend(own.chain(last.map(|(name, text)| (name.into(), text.into()))));
@@ -184,8 +185,8 @@ pub(super) fn compare(settled: &Settled, measurement: &Measurement, result: Step
     let Ok(value) = &result.value else { return result };
     let meta = meta(Status::Completed, measurement, None, None);
     // What a program printed as text, or a tool answered, is the value itself.
-    let is_answer = meta.get("tool_name").is_some() && value.as_str().is_some();
-    let is_printed = is_answer || meta.get("cpu_time_ms").is_some();
+    let is_answer = meta.get(names::TOOL_NAME).is_some() && value.as_str().is_some();
+    let is_printed = is_answer || meta.get(names::CPU_TIME_MS).is_some();
     let printed = result.output.as_ref().or(Some(value).filter(|_| is_printed));
     let compared = evaluate::Observed { value, output: printed, meta: &meta };
     let message = match evaluate::expected(settled, &compared, Wanted::Unmet) {
@@ -213,15 +214,15 @@ fn describe_unmet(outcome: &ExpectationOutcome) -> String {
 pub(crate) fn usage(end: &ProcessEnd) -> Vec<(&'static str, Value)> {
     let mut own = Vec::new();
     match end.ending {
-        ProcessEnding::Exited(code) => own.push(("exit_code", i64::from(code).into())),
-        ProcessEnding::Signalled(signal) => own.push(("signal", i64::from(signal).into())),
+        ProcessEnding::Exited(code) => own.push((names::EXIT_CODE, i64::from(code).into())),
+        ProcessEnding::Signalled(signal) => own.push((names::SIGNAL, i64::from(signal).into())),
         _ => {}
     }
-    own.push(("cpu_time_ms", millis(end.cpu_time)));
+    own.push((names::CPU_TIME_MS, millis(end.cpu_time)));
     // Tenths of a MiB, exact.
     let tenths = i64::try_from(end.max_memory.saturating_mul(10) >> 20).unwrap_or(i64::MAX);
     let mebibytes = Number::parse(&format!("{}.{}", tenths / 10, tenths % 10));
-    own.extend(mebibytes.map(|mebibytes| ("memory_usage_mb", mebibytes.into())));
+    own.extend(mebibytes.map(|mebibytes| (names::MEMORY_USAGE_MB, mebibytes.into())));
     own
 }
 
@@ -241,7 +242,7 @@ pub fn process_failure(
         }
         ProcessEnding::TimedOut => timed_out(limits.timeout, cut_short),
         ProcessEnding::Silent => {
-            let time = limits.idle_timeout.map_or_else(|| "too long".to_owned(), format_duration);
+            let time = limits.idle_timeout.map_or_else(|| "too long".to_owned(), words::duration);
             Failure::new(FailureKind::Timeout, format!("printed nothing for {time}"))
         }
         ProcessEnding::Cancelled => Failure::new(FailureKind::Cancelled, "stopped"),
@@ -264,13 +265,13 @@ pub fn timed_out(timeout: Option<Duration>, cut_short: Option<&Limit>) -> Failur
     if let Some(limit) = cut_short {
         return limit_reached(limit);
     }
-    let time = timeout.map_or(String::new(), |time| format!(" after {}", format_duration(time)));
+    let time = timeout.map_or(String::new(), |time| format!(" after {}", words::duration(time)));
     Failure::new(FailureKind::Timeout, format!("timed out{time}"))
 }
 
 /// The failure of a step whose item, phase or loop has no time left.
 pub(super) fn limit_reached(limit: &Limit) -> Failure {
-    let message = format!("the {} timed out after {}", limit.scope, format_duration(limit.allowed));
+    let message = format!("the {} timed out after {}", limit.scope, words::duration(limit.allowed));
     Failure::new(FailureKind::Timeout, message)
 }
 
@@ -280,18 +281,6 @@ fn meaning(code: i32) -> &'static str {
         126 => " (found, but not executable)",
         127 => " (command not found)",
         _ => "",
-    }
-}
-
-/// A duration as people write it: `250ms`, `1.5s`, `2m05s`, `3h20m`.
-pub fn format_duration(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    match millis {
-        0..1_000 => format!("{millis}ms"),
-        _ if millis.is_multiple_of(1_000) && millis < 60_000 => format!("{}s", millis / 1_000),
-        1_000..60_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
-        60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1_000 % 60),
-        _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),
     }
 }
 

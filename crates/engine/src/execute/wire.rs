@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ecow::EcoString;
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::{Failure, FailureKind, METHODS};
 use threadline_lang::Value;
 
 use super::effect::{
@@ -238,7 +238,7 @@ fn request_spec(spec: &RequestSpec) -> Value {
 fn read_request_spec(value: &Value) -> Read<RequestSpec> {
     let fields = ExactKeys::of(value, &["method", "url", "headers", "body", "limits"])?;
     let method = fields.text("method")?;
-    let Some(method) = METHODS.into_iter().find(|known| *known == method) else {
+    let Some(method) = METHODS.iter().map(|known| known.name).find(|known| *known == method) else {
         return wrong(format!("unknown method `{method}`"));
     };
     let request = Request {
@@ -249,8 +249,6 @@ fn read_request_spec(value: &Value) -> Read<RequestSpec> {
     };
     Ok(RequestSpec { request, limits: read_limits(fields.get("limits")?)? })
 }
-
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 fn header_lines(headers: &[(EcoString, String)]) -> Value {
     let line = |(name, value): &(EcoString, String)| {

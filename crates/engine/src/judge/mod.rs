@@ -10,6 +10,7 @@ mod output;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
+use threadline_flow::fields::field_names as names;
 use threadline_flow::model::{self, Evaluate, Evaluator, Field, Shape, Step};
 use threadline_flow::plan::{Plan, ResolvedRoutes, StepNumber};
 use threadline_lang::{Document, Envelope, Error, Expression, Scope, ScopeEntry, Session, Value};
@@ -18,7 +19,7 @@ pub use ask::Question;
 pub use convergence::{Converging, verdict as convergence};
 
 use crate::evaluate::{self, FieldErrors};
-use crate::event::{ERROR, LoopReason};
+use crate::event::{ERROR, LoopReason, Status};
 use crate::hash::Hash;
 use crate::view::StateView;
 
@@ -290,7 +291,7 @@ impl JudgedState<'_> {
     fn fingerprint(&self, verdict: &Verdict) -> Hash {
         let compared = matches!(&self.plan.workflow.shape, Shape::Loop(of) if of.max_stall.is_some());
         let printed = self.result.filter(|_| compared).map(|result| {
-            let output = result.also.as_ref().and_then(|also| also.get("output"));
+            let output = result.also.as_ref().and_then(|also| also.get(names::OUTPUT));
             let output = output.filter(|output| !output.is_null()).unwrap_or(&result.value);
             output.to_string()
         });
@@ -306,23 +307,23 @@ impl JudgedState<'_> {
 
     /// The verdict on an action that did not come to its end.
     fn failed(&self) -> Option<Verdict> {
-        if self.meta("status").and_then(Value::as_str) != Some("failed") {
+        if self.meta(names::STATUS).and_then(Value::as_str) != Some(Status::Failed.name()) {
             return None;
         }
-        let why = self.meta("error").and_then(Value::as_str).unwrap_or("the action failed");
+        let why = self.meta(names::ERROR).and_then(Value::as_str).unwrap_or("the action failed");
         Some(Verdict::error(why))
     }
 
     fn by_outcome(&self) -> Verdict {
         let Some(failed) = self.failed() else {
-            let code = self.meta("exit_code").and_then(Value::as_i64).filter(|code| *code != 0);
+            let code = self.meta(names::EXIT_CODE).and_then(Value::as_i64).filter(|code| *code != 0);
             let reason = code.map_or("the action is done".into(), |code| {
                 eco_format!("the action is done, exit code {code}")
             });
             return Verdict::of(true, reason);
         };
         // A called loop came to its end, and that was none to be glad of.
-        let ended = self.meta("ended_by").and_then(Value::as_str) == Some(LoopReason::Terminal.name());
+        let ended = self.meta(names::ENDED_BY).and_then(Value::as_str) == Some(LoopReason::Terminal.name());
         if ended { Verdict::of(false, failed.reason) } else { failed }
     }
 
@@ -334,7 +335,7 @@ impl JudgedState<'_> {
             let unfit = || Verdict::error(eco_format!("`source` is {shown}, which is no exit code"));
             number.as_i64().ok_or_else(unfit)?
         } else {
-            let code = self.meta("exit_code").and_then(Value::as_i64);
+            let code = self.meta(names::EXIT_CODE).and_then(Value::as_i64);
             code.ok_or_else(|| Verdict::error("there is no exit code"))?
         };
         let (yes, no) = (if yes.is_empty() { &[0] } else { yes }, if no.is_empty() { &[1] } else { no });

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use ecow::eco_format;
 use threadline_expect::table::Op;
 use threadline_expect::{ExpectationAnswer, ExpectationOutcome, Expectations, Tree, quantity};
+use threadline_flow::fields::field_names as names;
 use threadline_flow::model::{
     self, Compared, Contains, Convergence, Direction, Field, Measure, Place, comparison, numeric_comparison,
 };
@@ -53,7 +54,7 @@ impl JudgedState<'_> {
         let Some(result) = self.result else {
             return Err(Verdict::error("the state does nothing, so there is nothing to look at"));
         };
-        let output = result.also.as_ref().and_then(|also| also.get("output"));
+        let output = result.also.as_ref().and_then(|also| also.get(names::OUTPUT));
         let value = output.filter(|output| !output.is_null()).unwrap_or(&result.value);
         Ok(Looked { value: value.clone(), name: "output" })
     }
@@ -61,7 +62,7 @@ impl JudgedState<'_> {
     /// An exit code other than 0 is an error where it is not said that it does not matter.
     fn succeeded(&self) -> Result<(), Verdict> {
         let any = self.evaluate().is_some_and(|evaluate| evaluate.any_exit_code);
-        match self.meta("exit_code").and_then(Value::as_i64) {
+        match self.meta(names::EXIT_CODE).and_then(Value::as_i64) {
             Some(code) if code != 0 && !any => {
                 let reason =
                     eco_format!("the command failed with exit code {code}, so its output is not judged");

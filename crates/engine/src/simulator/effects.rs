@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ecow::EcoString;
-use threadline_flow::fields::FailureKind;
+use threadline_flow::fields::{FailureKind, field_names as names};
 use threadline_flow::model::{Action, OnCrash};
 use threadline_lang::Value;
 
@@ -185,7 +185,7 @@ impl PromiseChecker {
             }
             EventKind::Skipped { output, .. } => {
                 self.performed.entered.remove(at);
-                let reason = output.meta.get("reason").and_then(Value::as_str).unwrap_or_default();
+                let reason = output.meta.get(names::REASON).and_then(Value::as_str).unwrap_or_default();
                 self.not(reason.is_empty(), || format!("`{at}` is skipped for no reason"))
             }
             EventKind::Decided { .. } => {
@@ -210,15 +210,14 @@ impl PromiseChecker {
 
     /// The meta data of an attempt say how it ended, and how many went before.
     fn measured(&self, at: &Address, output: &Output) -> PromiseCheck {
-        let status = output.meta.get("status").and_then(Value::as_str);
+        let status = output.meta.get(names::STATUS).and_then(Value::as_str);
         let own = output.status.name();
         self.not(status != Some(own), || format!("`{at}` is {own}, its meta data say {status:?}"))?;
         let began = self.facts.started.get(at).map_or(0, |began| i64::from(began.attempt));
         // What no time was left for did not begin.
-        let is_unrun =
-            output.meta.get("error_type").and_then(Value::as_str) == Some(FailureKind::Timeout.name());
+        let is_unrun = FailureKind::of_meta(&output.meta) == Some(FailureKind::Timeout);
         let before = if is_unrun { began } else { (began - 1).max(0) };
-        let retries = output.meta.get("retry_count").and_then(Value::as_i64);
+        let retries = output.meta.get(names::RETRY_COUNT).and_then(Value::as_i64);
         self.not(retries != Some(before), || {
             format!("`{at}` was tried {before} times before, not {retries:?}")
         })
@@ -229,9 +228,8 @@ impl PromiseChecker {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let (Some(step), Some(began)) = (step, self.facts.started.get(at)) else { return Ok(()) };
         let (tries, most) = (u64::from(began.attempt - began.base), chance::retry(step).attempts);
-        let why = output.meta.get("error_type").and_then(Value::as_str);
-        let ends_anyway =
-            [FailureKind::Crash, FailureKind::Timeout].iter().any(|kind| why == Some(kind.name()));
+        let why = FailureKind::of_meta(&output.meta);
+        let ends_anyway = matches!(why, Some(FailureKind::Crash | FailureKind::Timeout));
         let fits = match (is_over, output.status) {
             (false, _) => tries < most,
             // Without a try it failed before it began.
@@ -245,7 +243,7 @@ impl PromiseChecker {
     fn named(&self, at: &Address, output: &Output) -> PromiseCheck {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let Some(state) = step.and_then(|step| step.state.as_ref()) else { return Ok(()) };
-        let name = output.meta.get("state").and_then(Value::as_str);
+        let name = output.meta.get(names::STATE).and_then(Value::as_str);
         self.not(name != Some(state.name.value.as_str()), || format!("`{at}` is the state {name:?}"))
     }
 

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use threadline_flow::fields::field_names as names;
 use threadline_flow::model::{OnCrash, Step};
 use threadline_lang::Scope;
 
@@ -311,7 +312,7 @@ impl<'s> Life<'s> {
                 self.outside.checker.runs(&task.at, ending.runner)?;
                 let left = ending.output.filter(|_| !ending.succeeded);
                 let left = left.map(|seq| self.envelope(seq)).transpose()?;
-                let error = left.as_ref().and_then(|left| left.meta.get("error")?.as_str());
+                let error = left.as_ref().and_then(|left| left.meta.get(names::ERROR)?.as_str());
                 self.outside.checker.item_ends(&task.at, ending.succeeded, error.map(Into::into));
             }
             Command::Skip { task, .. } => self.outside.checker.cannot_begin(&task.at),

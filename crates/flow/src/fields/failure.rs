@@ -4,6 +4,8 @@ use std::fmt;
 
 use threadline_lang::Value;
 
+use super::field_names;
+
 /// Why a step failed: the word in `meta.error_type` and the sentence in `meta.error`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -126,7 +128,7 @@ impl FailureKind {
 
     /// The kind that the `meta` of an envelope names; `None` for a step that did not fail.
     pub fn of_meta(meta: &Value) -> Option<Self> {
-        let name = meta.get("error_type")?.as_str()?;
+        let name = meta.get(field_names::ERROR_TYPE)?.as_str()?;
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }

@@ -15,16 +15,16 @@ use threadline_lang::diag::words;
 
 pub use failure::{Failure, FailureKind};
 pub use other_versions::{UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word};
-pub use outputs::{META, NodeType, OutputField, StepOutput, engine_names};
+pub use outputs::{META, NodeType, OutputField, StepOutput, engine_names, field_names};
 pub(crate) use providers::hint_for_setting;
 pub use providers::{DEFAULT_PROVIDER, PROVIDERS, ProviderName, ProviderSpec};
 pub use schema::schema;
-pub use table::WORKFLOW;
 pub(crate) use table::{
     AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, FRAGMENT,
     HTTP, INPUT, MAP, NODE, PHASE, RETRY, ROUTE, SERVER, SHELL_TOOL, SOURCE, STATE, STEP, TRIGGER,
     TRIGGER_CONFIG, UNTIL, WRITE_FILE,
 };
+pub use table::{METHODS, WORKFLOW};
 
 /// Every object, in the order of the reference.
 pub fn objects() -> impl Iterator<Item = &'static ObjectSpec> {

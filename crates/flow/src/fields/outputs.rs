@@ -3,6 +3,61 @@
 
 use threadline_lang::Type;
 
+use field_names as names;
+
+/// Names of fields that steps leave, for whoever writes or reads one: the tables are made of them.
+#[expect(missing_docs, reason = "each is the name of a field, which a table describes")]
+pub mod field_names {
+    pub const NODE_TYPE: &str = "node_type";
+    pub const STATUS: &str = "status";
+    pub const EXECUTION_TIME_MS: &str = "execution_time_ms";
+    pub const STARTED_AT: &str = "started_at";
+    pub const FINISHED_AT: &str = "finished_at";
+    pub const RETRY_COUNT: &str = "retry_count";
+    pub const ERROR: &str = "error";
+    pub const ERROR_TYPE: &str = "error_type";
+    pub const REASON: &str = "reason";
+    pub const EXIT_CODE: &str = "exit_code";
+    pub const SIGNAL: &str = "signal";
+    pub const CPU_TIME_MS: &str = "cpu_time_ms";
+    pub const MEMORY_USAGE_MB: &str = "memory_usage_mb";
+    pub const TOTAL: &str = "total";
+    pub const SUCCESSFUL: &str = "successful";
+    pub const FAILED: &str = "failed";
+    pub const SKIPPED: &str = "skipped";
+    pub const DURATION: &str = "duration";
+    pub const SUCCESS_RATE: &str = "success_rate";
+    pub const BRANCH: &str = "branch";
+    pub const ITEM: &str = "item";
+    pub const INDEX: &str = "index";
+    pub const VALUE: &str = "value";
+    pub const ATTEMPTS: &str = "attempts";
+    pub const DURATION_MS: &str = "duration_ms";
+    pub const OUTPUT: &str = "output";
+    pub const STDERR: &str = "stderr";
+    pub const STATE: &str = "state";
+    pub const VARIABLES: &str = "variables";
+    pub const AGENT_ID: &str = "agent_id";
+    pub const AGENT_NAME: &str = "agent_name";
+    pub const MODEL_USED: &str = "model_used";
+    pub const TOOL_NAME: &str = "tool_name";
+    pub const TOOL_VERSION: &str = "tool_version";
+    pub const PARAMETERS: &str = "parameters";
+    pub const TOOL_EXECUTION_TIME_MS: &str = "tool_execution_time_ms";
+    pub const STATUS_CODE: &str = "status_code";
+    pub const HEADERS: &str = "headers";
+    pub const RUN_ID: &str = "run_id";
+    pub const WORKFLOW: &str = "workflow";
+    pub const STEPS_RUN: &str = "steps_run";
+    pub const ENDED_BY: &str = "ended_by";
+    pub const ENDED_IN: &str = "ended_in";
+    pub const MESSAGES_CREATED: &str = "messages_created";
+    pub const FINAL_RESPONSE: &str = "final_response";
+    pub const THREAD_ID: &str = "thread_id";
+    pub const PATH: &str = "path";
+    pub const BYTES: &str = "bytes";
+}
+
 /// A field that a reference can read.
 #[derive(Clone, Copy)]
 pub struct OutputField {
@@ -172,16 +227,16 @@ static AGENT: StepOutput = StepOutput {
     kind: Some(Type::Object),
     doc: "the answer of the agent",
     value: &[
-        field("messages_created", Type::Int, "the number of messages that the agent wrote"),
-        field("final_response", Type::Text, "the answer as text"),
-        any("thread_id", "the id of the conversation, if the agent has one"),
-        any("output", "the answer in the format of `capture_format`, if that is not `text`"),
+        field(names::MESSAGES_CREATED, Type::Int, "the number of messages that the agent wrote"),
+        field(names::FINAL_RESPONSE, Type::Text, "the answer as text"),
+        any(names::THREAD_ID, "the id of the conversation, if the agent has one"),
+        any(names::OUTPUT, "the answer in the format of `capture_format`, if that is not `text`"),
     ],
     meta: &[
         &[
-            field("agent_id", Type::Text, "the agent that was asked"),
-            field("agent_name", Type::Text, "the same as `agent_id`"),
-            optional("model_used", Type::Text, "the `model` of the agent"),
+            field(names::AGENT_ID, Type::Text, "the agent that was asked"),
+            field(names::AGENT_NAME, Type::Text, "the same as `agent_id`"),
+            optional(names::MODEL_USED, Type::Text, "the `model` of the agent"),
         ],
         &PROGRAM_META,
     ],
@@ -192,9 +247,9 @@ static HTTP: StepOutput = StepOutput {
     doc: "the body of the response: JSON as a value, anything else as text",
     value: &[],
     meta: &[&[
-        field("tool_name", Type::Text, "the tool as the step names it; `http` for a request"),
-        optional("status_code", Type::Int, "the status code of the response"),
-        optional("headers", Type::Object, "the headers of the response, with lower-case names"),
+        field(names::TOOL_NAME, Type::Text, "the tool as the step names it; `http` for a request"),
+        optional(names::STATUS_CODE, Type::Int, "the status code of the response"),
+        optional(names::HEADERS, Type::Object, "the headers of the response, with lower-case names"),
     ]],
 };
 
@@ -203,14 +258,14 @@ static TOOL: StepOutput = StepOutput {
     doc: "the result of the tool",
     value: &[],
     meta: &[&[
-        field("tool_name", Type::Text, "the tool as the step names it; `http` for a request"),
+        field(names::TOOL_NAME, Type::Text, "the tool as the step names it; `http` for a request"),
         optional(
-            "tool_version",
+            names::TOOL_VERSION,
             Type::Text,
             "the version of the server, or of Threadline for a built-in tool",
         ),
-        field("parameters", Type::Object, "the parameters of the call"),
-        field("tool_execution_time_ms", Type::Int, "how long the call took, in milliseconds"),
+        field(names::PARAMETERS, Type::Object, "the parameters of the call"),
+        field(names::TOOL_EXECUTION_TIME_MS, Type::Int, "how long the call took, in milliseconds"),
     ]],
 };
 
@@ -218,8 +273,8 @@ static WRITE_FILE: StepOutput = StepOutput {
     kind: Some(Type::Object),
     doc: "the file that was written",
     value: &[
-        field("path", Type::Text, "the path of the file, as the step gives it"),
-        field("bytes", Type::Int, "the size of the file in bytes"),
+        field(names::PATH, Type::Text, "the path of the file, as the step gives it"),
+        field(names::BYTES, Type::Int, "the size of the file in bytes"),
     ],
     meta: &[],
 };
@@ -231,11 +286,11 @@ static WORKFLOW: StepOutput = StepOutput {
     doc: "the `exports` of the called workflow",
     value: &[],
     meta: &[&[
-        field("run_id", Type::Text, "the id of the called run"),
-        field("workflow", Type::Text, "the name of the called workflow"),
-        field("steps_run", Type::Int, "the number of steps that ran in the called run"),
-        optional("ended_by", Type::Text, "why a called loop ended: `terminal`, or the key of a limit"),
-        optional("ended_in", Type::Text, "the state in which a called loop ended"),
+        field(names::RUN_ID, Type::Text, "the id of the called run"),
+        field(names::WORKFLOW, Type::Text, "the name of the called workflow"),
+        field(names::STEPS_RUN, Type::Int, "the number of steps that ran in the called run"),
+        optional(names::ENDED_BY, Type::Text, "why a called loop ended: `terminal`, or the key of a limit"),
+        optional(names::ENDED_IN, Type::Text, "the state in which a called loop ended"),
     ]],
 };
 
@@ -266,7 +321,7 @@ static CONDITIONAL: StepOutput = StepOutput {
     doc: "the branch that was taken",
     value: &[
         field("condition_result", Type::Bool, "the value of the condition"),
-        field("branch", Type::Text, "the branch that was taken: `true` or `false`"),
+        field(names::BRANCH, Type::Text, "the branch that was taken: `true` or `false`"),
     ],
     meta: &[&[
         field("condition", Type::Text, "the condition as it is written"),
@@ -290,56 +345,68 @@ static STATE: StepOutput =
 
 /// The fields that the `meta` of every step can have.
 pub static META: [OutputField; 9] = [
-    field("node_type", Type::Text, "the type of the step"),
-    field("status", Type::Text, "how the step ended"),
-    field("execution_time_ms", Type::Int, "how long the last attempt took, in milliseconds"),
-    field("started_at", Type::Text, "when the last attempt began, RFC 3339, UTC; of a list when it was read"),
-    field("finished_at", Type::Text, "when it ended, RFC 3339, UTC"),
-    optional("retry_count", Type::Int, "the number of attempts that failed before"),
-    optional("error", Type::Text, "why the step failed, in words"),
-    optional("error_type", Type::Text, "the kind of failure"),
-    optional("reason", Type::Text, "why the step was skipped"),
+    field(names::NODE_TYPE, Type::Text, "the type of the step"),
+    field(names::STATUS, Type::Text, "how the step ended"),
+    field(names::EXECUTION_TIME_MS, Type::Int, "how long the last attempt took, in milliseconds"),
+    field(
+        names::STARTED_AT,
+        Type::Text,
+        "when the last attempt began, RFC 3339, UTC; of a list when it was read",
+    ),
+    field(names::FINISHED_AT, Type::Text, "when it ended, RFC 3339, UTC"),
+    optional(names::RETRY_COUNT, Type::Int, "the number of attempts that failed before"),
+    optional(names::ERROR, Type::Text, "why the step failed, in words"),
+    optional(names::ERROR_TYPE, Type::Text, "the kind of failure"),
+    optional(names::REASON, Type::Text, "why the step was skipped"),
 ];
 
 const PROGRAM_META: [OutputField; 4] = [
-    optional("exit_code", Type::Int, "the exit code of the program"),
-    optional("signal", Type::Int, "the signal that killed the program"),
-    optional("cpu_time_ms", Type::Int, "the CPU time of the program and the children that it waited for"),
-    optional("memory_usage_mb", Type::Float, "the peak memory of its largest process, in MiB"),
+    optional(names::EXIT_CODE, Type::Int, "the exit code of the program"),
+    optional(names::SIGNAL, Type::Int, "the signal that killed the program"),
+    optional(
+        names::CPU_TIME_MS,
+        Type::Int,
+        "the CPU time of the program and the children that it waited for",
+    ),
+    optional(names::MEMORY_USAGE_MB, Type::Float, "the peak memory of its largest process, in MiB"),
 ];
 
 const COUNTS: [OutputField; 4] = [
-    field("total", Type::Int, "the number of items"),
-    field("successful", Type::Int, "the number of items that completed"),
-    field("failed", Type::Int, "the number of items that failed"),
-    field("skipped", Type::Int, "the number of items that did not run"),
+    field(names::TOTAL, Type::Int, "the number of items"),
+    field(names::SUCCESSFUL, Type::Int, "the number of items that completed"),
+    field(names::FAILED, Type::Int, "the number of items that failed"),
+    field(names::SKIPPED, Type::Int, "the number of items that did not run"),
 ];
 
 /// `map`: the fields that are known when the map is over, beside `map.results`.
 pub(crate) const MAP_FIELDS: [OutputField; 7] = joined(
     COUNTS,
     [
-        optional("duration", Type::Float, "how long the map took, in seconds"),
-        optional("success_rate", Type::Float, "the percentage of items that completed, rounded down"),
-        optional("branch", Type::Text, "the branch that has the commits of the items, if they had worktrees"),
+        optional(names::DURATION, Type::Float, "how long the map took, in seconds"),
+        optional(names::SUCCESS_RATE, Type::Float, "the percentage of items that completed, rounded down"),
+        optional(
+            names::BRANCH,
+            Type::Text,
+            "the branch that has the commits of the items, if they had worktrees",
+        ),
     ],
 );
 
 /// `map.results[]`: what became of an item.
 pub(crate) const RESULT_FIELDS: [OutputField; 7] = [
-    any("item", "the item"),
-    field("index", Type::Int, "the position of the item in the list, from 0"),
-    field("status", Type::Text, "`success`, `failed` or `skipped`"),
-    any("value", "the value of the last step; null unless the item completed"),
-    optional("error", Type::Text, "why the item failed"),
-    field("attempts", Type::Int, "the number of attempts"),
-    field("duration_ms", Type::Int, "how long the last attempt took, in milliseconds"),
+    any(names::ITEM, "the item"),
+    field(names::INDEX, Type::Int, "the position of the item in the list, from 0"),
+    field(names::STATUS, Type::Text, "`success`, `failed` or `skipped`"),
+    any(names::VALUE, "the value of the last step; null unless the item completed"),
+    optional(names::ERROR, Type::Text, "why the item failed"),
+    field(names::ATTEMPTS, Type::Int, "the number of attempts"),
+    field(names::DURATION_MS, Type::Int, "how long the last attempt took, in milliseconds"),
 ];
 
 /// `setup` and `reduce`: what later phases can read.
 pub(crate) const PHASE_FIELDS: [OutputField; 2] = [
-    field("output", Type::Text, "the output of the last step"),
-    field("variables", Type::Object, "the captures and `variables` of the phase"),
+    field(names::OUTPUT, Type::Text, "the output of the last step"),
+    field(names::VARIABLES, Type::Object, "the captures and `variables` of the phase"),
 ];
 
 /// `item`: the fields of the engine's own, beside those of the item.
@@ -374,26 +441,26 @@ pub(crate) const WORKFLOW_FIELDS: [OutputField; 3] = [
 ];
 
 const PRINTED_FIELDS: [OutputField; 4] = [
-    field("output", Type::Text, "stdout as text"),
-    field("stderr", Type::Text, "stderr as text"),
-    field("exit_code", Type::Int, "the exit code"),
-    field("duration_ms", Type::Int, "how long the last attempt took, in milliseconds"),
+    field(names::OUTPUT, Type::Text, "stdout as text"),
+    field(names::STDERR, Type::Text, "stderr as text"),
+    field(names::EXIT_CODE, Type::Int, "the exit code"),
+    field(names::DURATION_MS, Type::Int, "how long the last attempt took, in milliseconds"),
 ];
 
 /// The fields of the output of a step beside `value` and `meta`, if the step ran a program.
 pub(crate) const OUTPUT_FIELDS: [OutputField; 5] =
-    joined(PRINTED_FIELDS, [field("state", Type::Text, "how the step ended, as `meta.status`")]);
+    joined(PRINTED_FIELDS, [field(names::STATE, Type::Text, "how the step ended, as `meta.status`")]);
 
 /// The fields of the output of a state, as `prev` has them.
 pub(crate) const STATE_OUTPUT_FIELDS: [OutputField; 8] = joined(
     joined::<4, 1, 5>(
         nullable(PRINTED_FIELDS),
-        [field("state", Type::Text, "how the action ended, as `meta.status`")],
+        [field(names::STATE, Type::Text, "how the action ended, as `meta.status`")],
     ),
     [
         optional("verdict", Type::Text, "the verdict on the state"),
         optional("confidence", Type::Float, "how sure the judge is, from 0 to 1"),
-        optional("reason", Type::Text, "the reason for the verdict"),
+        optional(names::REASON, Type::Text, "the reason for the verdict"),
     ],
 );
 

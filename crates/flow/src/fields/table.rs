@@ -1145,26 +1145,24 @@ pub(crate) static EDGE_CONFIG: ObjectSpec = ObjectSpec {
     base: None,
 };
 
+/// The methods of a request.
+pub const METHODS: &[Choice] = &[
+    choice("GET", "read a resource").aliases(&["get"]),
+    choice("POST", "submit data").aliases(&["post"]),
+    choice("PUT", "create or replace a resource").aliases(&["put"]),
+    choice("PATCH", "change part of a resource").aliases(&["patch"]),
+    choice("DELETE", "delete a resource").aliases(&["delete"]),
+    choice("HEAD", "read only the headers of a resource").aliases(&["head"]),
+    choice("OPTIONS", "read the supported methods").aliases(&["options"]),
+];
+
 /// A request to a server.
 pub(crate) static HTTP: ObjectSpec = ObjectSpec {
     name: "http",
     title: "`http`",
     doc: "an HTTP request",
     keys: &[
-        key(
-            "method",
-            KeyKind::Fixed(Form::OneOf(&[
-                choice("GET", "read a resource").aliases(&["get"]),
-                choice("POST", "submit data").aliases(&["post"]),
-                choice("PUT", "create or replace a resource").aliases(&["put"]),
-                choice("PATCH", "change part of a resource").aliases(&["patch"]),
-                choice("DELETE", "delete a resource").aliases(&["delete"]),
-                choice("HEAD", "read only the headers of a resource").aliases(&["head"]),
-                choice("OPTIONS", "read the supported methods").aliases(&["options"]),
-            ])),
-            "request method",
-        )
-        .default("GET"),
+        key("method", KeyKind::Fixed(Form::OneOf(METHODS)), "request method").default("GET"),
         key(
             "url",
             KeyKind::Text,

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use threadline_engine::evaluate::{ResolvedReach, ResolvedServer, ResolvedToolCall};
 use threadline_engine::execute::effect::{EffectLimits, ToolAnswer};
-use threadline_engine::execute::result::format_duration;
 use threadline_expect::JsonSchema;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
@@ -285,8 +284,8 @@ impl ExchangeError {
             }
             Self::Timeout => {
                 let time = timeout.map_or_else(
-                    || format!(": no greeting in {}", format_duration(GREETING)),
-                    |time| format!(" after {}", format_duration(time)),
+                    || format!(": no greeting in {}", words::duration(GREETING)),
+                    |time| format!(" after {}", words::duration(time)),
                 );
                 Failure::new(FailureKind::Timeout, format!("timed out{time}"))
             }

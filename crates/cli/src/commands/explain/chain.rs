@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use threadline_engine::event::{Address, Seq};
 use threadline_engine::replay::{Maker, output_of};
+use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
@@ -162,7 +163,7 @@ impl<'h> Chains<'h> {
         let event = self.history.event(seq)?;
         let title = title(self.history, &event.at);
         let called =
-            output_of(&event).and_then(|output| output.meta.get("run_id")?.as_str().map(str::to_owned));
+            output_of(&event).and_then(|output| output.meta.get(names::RUN_ID)?.as_str().map(str::to_owned));
         Ok(called.map_or(title.clone(), |run| format!("{title} (run {run})")))
     }
 

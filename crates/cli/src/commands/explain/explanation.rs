@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_engine::evaluate::{FieldOutcome, FieldValue, Observed, Wanted, expected};
 use threadline_engine::event::{Address, Event, EventKind, JudgedEvent, Millis, Output, Seq, Status};
-use threadline_engine::execute::result::format_duration;
 use threadline_engine::judge::{Judgement, Rule};
 use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
 use threadline_expect::{ExpectationOutcome, Settled};
+use threadline_flow::fields::field_names as names;
 use threadline_flow::model::Step;
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, BoundScript};
+use threadline_lang::diag::words;
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
 use super::super::history::{History, of_journal};
@@ -156,7 +157,7 @@ fn expectations(
             let left = threadline_runner::values::load_envelope(history.reader, output)
                 .map_err(|error| of_journal(&error))?;
             let printed =
-                left.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
+                left.also.as_ref().and_then(|also| also.get(names::OUTPUT)).filter(|text| !text.is_null());
             let left = Observed { value: &left.value, output: printed, meta: &left.meta };
             *told = expected(settled, &left, Wanted::All).unwrap_or_default();
         }
@@ -253,7 +254,7 @@ impl StepExplanation {
 
     /// The run that it called.
     pub(crate) fn called(&self) -> Option<&str> {
-        self.ended.as_ref()?.output.meta.get("run_id")?.as_str()
+        self.ended.as_ref()?.output.meta.get(names::RUN_ID)?.as_str()
     }
 
     /// Every reference of its fields.
@@ -368,7 +369,7 @@ fn shown(value: &FieldValue) -> ExplainedValue {
         FieldValue::Shell(bound) => ExplainedValue::Shell(bound.clone()),
         FieldValue::Value(value) | FieldValue::Branch { value, .. } => ExplainedValue::Value(value.clone()),
         FieldValue::Count(count) => ExplainedValue::Value((*count).into()),
-        FieldValue::Duration(duration) => ExplainedValue::Text(format_duration(*duration)),
+        FieldValue::Duration(duration) => ExplainedValue::Text(words::duration(*duration)),
         FieldValue::Fraction(fraction) => ExplainedValue::Text(fraction.to_string()),
         FieldValue::Condition(explanation) => ExplainedValue::Condition(explanation.clone()),
         FieldValue::Expectations(settled) => {

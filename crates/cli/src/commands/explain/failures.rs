@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::Address;
+use threadline_flow::fields::field_names as names;
 use threadline_flow::plan::Plan;
 
 use super::super::history::History;
@@ -98,7 +99,7 @@ impl FailureSummary<'_> {
                 let reason = first_line(&judged.recorded.reason);
                 describe_missing_route(self.plan, told.seen.step, &judged.recorded, reason)
             } else {
-                let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
+                let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get(names::ERROR));
                 error.map(ToString::to_string).unwrap_or_default()
             };
             let hide = |error: String, secret: &String| error.replace(secret.as_str(), "***");

@@ -2,6 +2,7 @@
 
 use threadline_engine::event::{Address, EventKind, Seq};
 use threadline_engine::replay::Maker;
+use threadline_flow::fields::field_names as names;
 use threadline_flow::shell::Delivery;
 use threadline_lang::diag::preview;
 use threadline_lang::{Explanation, Value};
@@ -75,10 +76,10 @@ fn ended(ended: &AttemptEnd) -> Value {
         ("event", Value::from(ended.seq)),
         ("time", time_text(ended.time).into()),
         ("status", ended.output.status.name().into()),
-        ("error", meta("error").unwrap_or_default()),
+        ("error", meta(names::ERROR).unwrap_or_default()),
         ("retried", ended.retried.into()),
     ];
-    entries.extend(meta("run_id").map(|run| ("called", run)));
+    entries.extend(meta(names::RUN_ID).map(|run| ("called", run)));
     Value::record(entries)
 }
 

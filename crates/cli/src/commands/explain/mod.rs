@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use anstyle::Style;
 use threadline_engine::event::{Address, Datum, EventKind};
 use threadline_engine::replay::{Failed, output_of};
+use threadline_flow::fields::field_names as names;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
@@ -140,7 +141,7 @@ fn skipped(history: &History<'_>, target: &ExplainTarget) -> Result<Option<Strin
             (&event.kind, fold.machine.step_of(&event.at))
             && target.steps.contains(&step)
         {
-            reason = output.meta.get("reason").and_then(|reason| reason.as_str()).map(str::to_owned);
+            reason = output.meta.get(names::REASON).and_then(|reason| reason.as_str()).map(str::to_owned);
         }
         Ok(())
     })?;
@@ -161,7 +162,8 @@ fn table(history: &History<'_>, told: &[StepExplanation]) -> String {
     for one in &last {
         let (status, note) = match &one.ended {
             Some(ended) => {
-                let error = ended.output.meta.get("error").or_else(|| ended.output.meta.get("reason"));
+                let error =
+                    ended.output.meta.get(names::ERROR).or_else(|| ended.output.meta.get(names::REASON));
                 let note = match (error, &ended.output.value) {
                     (Some(error), _) => first_line(&error.to_string()).to_owned(),
                     (None, Datum::Here(value)) => format!("→ {}", excerpt(value)),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, Status};
 use threadline_engine::replay::{Evaluated, Maker};
+use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
@@ -351,7 +352,7 @@ fn headline(told: &StepExplanation) -> String {
     };
     let (style, came) = match (&told.ended, seen.evaluated) {
         (Some(ended), _) if ended.output.status == Status::Failed => {
-            let error = ended.output.meta.get("error").map(ToString::to_string);
+            let error = ended.output.meta.get(names::ERROR).map(ToString::to_string);
             let error = error.map_or(String::new(), |error| format!(": {}", first_line(&error)));
             let again = if ended.retried { ", tried again" } else { "" };
             (BAD, format!("failed{error}{again}"))
@@ -373,7 +374,7 @@ fn headline(told: &StepExplanation) -> String {
         },
     };
     let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
-    let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
+    let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get(names::ERROR));
     let more = error.map_or(String::new(), |error| further_lines(&error.to_string(), "      "));
     format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n{more}", seen.seq, clock_text(seen.time))
 }

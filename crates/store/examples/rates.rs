@@ -29,9 +29,9 @@ fn open(folder: &Path, name: &str) -> Result<Store, StoreError> {
     Store::open(&folder)
 }
 
-type Step = fn(&Store, &Lease, u64) -> Result<(), StoreError>;
+type TimedWrite = fn(&Store, &Lease, u64) -> Result<(), StoreError>;
 
-fn report(what: &str, store: &Store, threads: u64, steps: u64, step: Step) -> Result<(), StoreError> {
+fn report(what: &str, store: &Store, threads: u64, steps: u64, step: TimedWrite) -> Result<(), StoreError> {
     let start = Instant::now();
     std::thread::scope(|scope| {
         let drive = |thread| move || drive(store, thread, steps, step);
@@ -42,7 +42,7 @@ fn report(what: &str, store: &Store, threads: u64, steps: u64, step: Step) -> Re
     Ok(())
 }
 
-fn drive(store: &Store, thread: u64, steps: u64, step: Step) -> Result<(), StoreError> {
+fn drive(store: &Store, thread: u64, steps: u64, step: TimedWrite) -> Result<(), StoreError> {
     let started_at = String::from("2026-01-01T00:00:00.000Z");
     let id = RunId::new(&format!("run-{thread}"))?;
     let lease =

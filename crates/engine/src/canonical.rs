@@ -106,7 +106,7 @@ impl Canonical {
                         }
                         self.optional("cwd", cwd.as_deref());
                     }
-                    ResolvedReach::Url { url, headers } => {
+                    ResolvedReach::Url { url, headers, hosts: _ } => {
                         self.text("url", url);
                         for (name, value) in headers {
                             self.text(name, value);
@@ -178,7 +178,7 @@ mod tests {
     use threadline_flow::shell::Argument;
 
     use super::*;
-    use crate::evaluate::{Request, ResolvedServer, ResolvedToolCall};
+    use crate::evaluate::{HostPolicy, Request, ResolvedServer, ResolvedToolCall};
 
     fn argv(words: &[&str], env: &[(&str, Option<&str>)]) -> Resolved {
         let argument =
@@ -208,7 +208,10 @@ mod tests {
     fn http(headers: &[(&str, &str)], body: Option<&str>) -> Resolved {
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).to_owned())).collect();
         let (url, body) = ("http://a".to_owned(), body.map(str::to_owned));
-        Resolved { act: Act::Http(Request { method: "GET", url, headers, body }), ..argv(&[], &[]) }
+        Resolved {
+            act: Act::Http(Request { method: "GET", url, headers, body, hosts: HostPolicy::default() }),
+            ..argv(&[], &[])
+        }
     }
 
     fn tool(reach: ResolvedReach) -> Resolved {
@@ -237,10 +240,15 @@ mod tests {
             http(&[], Some("")),
             http(&[("body", "a")], None),
             http(&[], Some("a")),
-            tool(ResolvedReach::Url { url: "http://a".to_owned(), headers: Vec::new() }),
+            tool(ResolvedReach::Url {
+                url: "http://a".to_owned(),
+                headers: Vec::new(),
+                hosts: HostPolicy::default(),
+            }),
             tool(ResolvedReach::Url {
                 url: "http://a".to_owned(),
                 headers: vec![("a".into(), String::new())],
+                hosts: HostPolicy::default(),
             }),
             tool(ResolvedReach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: None }),
             tool(ResolvedReach::Program {

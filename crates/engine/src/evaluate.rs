@@ -17,7 +17,7 @@ use threadline_flow::checks::Check;
 use threadline_flow::fields::field_names as names;
 pub use threadline_flow::model::Backoff;
 use threadline_flow::model::{
-    self, Action, FieldOwner, FileFormat, Judge, Moment, Step, StepField, Trigger, loop_fields,
+    self, Action, FieldOwner, FileFormat, Judge, Moment, Step, StepField, Trigger, Workflow, loop_fields,
     server_fields, step_fields,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, PlannedStep, StepNumber};
@@ -128,6 +128,33 @@ pub struct Request {
     pub headers: Vec<(EcoString, String)>,
     /// What is sent.
     pub body: Option<String>,
+    /// Where it may go.
+    pub hosts: HostPolicy,
+}
+
+/// Which hosts a request may go to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostPolicy {
+    /// Whether a value decides the host: then it must be a public one.
+    pub is_data: bool,
+    /// The hosts that may be private all the same: a name, an address, or `*.` and the end of a name.
+    pub known: Vec<EcoString>,
+}
+
+impl HostPolicy {
+    /// Of a URL in a workflow.
+    fn of(workflow: &Workflow, step: Option<&Step>, url: &Template) -> Self {
+        Self { is_data: workflow.is_host_data(step, url), known: workflow.known_hosts() }
+    }
+
+    /// Whether a host may have a private address although a value or a redirect names it.
+    pub fn is_known(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.known.iter().any(|known| match known.to_ascii_lowercase().strip_prefix('*') {
+            Some(end) => !end.is_empty() && host.ends_with(end),
+            None => known.eq_ignore_ascii_case(&host),
+        })
+    }
 }
 
 /// A call of a tool with every value in its place.
@@ -179,6 +206,8 @@ pub enum ResolvedReach {
         url: String,
         /// Header lines of every request.
         headers: Vec<(EcoString, String)>,
+        /// Where requests may go.
+        hosts: HostPolicy,
     },
 }
 
@@ -375,7 +404,7 @@ pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Res
 
 /// What no other run may use while one of this workflow is under way.
 pub fn locks(
-    workflow: &model::Workflow,
+    workflow: &Workflow,
     scope: &Scope,
     session: &mut Session<'_>,
 ) -> Result<Vec<(Origin, String)>, FieldErrors> {
@@ -538,10 +567,13 @@ fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut FieldOutcomes<'_>
             let agent = outcomes.agent(&plan.workflow, &agent.value);
             Act::Agent { agent, message: outcomes.text("message")? }
         }
-        Action::Http(http) => Act::Http(outcomes.request(http)?),
+        Action::Http(http) => {
+            let hosts = HostPolicy::of(&plan.workflow, Some(&planned.step), &http.url.value);
+            Act::Http(outcomes.request(http, hosts)?)
+        }
         Action::Tool(call) => {
             let server = plan.workflow.servers.iter().find(|server| server.name == call.server)?;
-            let server = outcomes.server(server)?;
+            let server = outcomes.server(&plan.workflow, server)?;
             let params = outcomes.value("params").unwrap_or_else(Value::empty_object);
             Act::Tool(ResolvedToolCall { server, tool: call.tool.clone(), params })
         }
@@ -677,6 +709,7 @@ pub fn file_text(value: &Value, format: FileFormat) -> String {
 
 /// Resolves a server of a workflow, to look at it outside of a run.
 pub fn server(
+    workflow: &Workflow,
     server: &model::Server,
     scope: &Scope,
     session: &mut Session<'_>,
@@ -684,7 +717,7 @@ pub fn server(
     let mut fields = Fields::new(scope, session);
     let outcomes = fields.evaluate_all(None, server_fields(server));
     let errors = fields.errors;
-    outcomes.server(server).filter(|_| errors.is_empty()).ok_or(errors)
+    outcomes.server(workflow, server).filter(|_| errors.is_empty()).ok_or(errors)
 }
 
 /// A URL, each value encoded for the place where it stands.

@@ -1,7 +1,7 @@
 //! A workflow as its file says it: typed fields with their places, names not yet looked up.
 //!
-//! The loader makes it of a file; a [`crate::plan::Plan`] is made of it. It knows what is written, never what a name
-//! will stand for.
+//! The loader makes it of a file; a [`crate::plan::Plan`] is made of it. It knows what is written, never what
+//! a name will stand for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{
-    Definitions, Document, Expression, Origin, PathStep, SetError, Syntax, Template, Type, Undefined, Value,
+    Definitions, Document, Expression, Origin, PathStep, Reference, ReferenceKind, SetError, Syntax,
+    Template, Type, Undefined, Value,
 };
 
 use threadline_expect::Expectations;
@@ -207,8 +208,46 @@ impl Workflow {
         self.agents.iter().find(|agent| agent.name == *name)
     }
 
-    /// Puts a value into `context`, in place of what the file says. The first step of the path is one of its names.
-    /// Unless the caller vouches for it, the value is no text of the author's and cannot stand as code.
+    /// Whether a reference of a step, or of what all steps share, reads what stands in the file: a literal
+    /// text of `context`, or a literal parameter. Everything else is data.
+    pub fn is_literal(&self, step: Option<&Step>, reference: &Reference) -> bool {
+        let Some(name) = reference.first.as_ref().filter(|_| reference.kind == ReferenceKind::Path) else {
+            return false;
+        };
+        let mut context = self.context.iter().flat_map(|context| &context.entries);
+        let mut params = step.into_iter().flat_map(|step| &step.state).flat_map(|state| &state.params);
+        match &*reference.root {
+            "context" => context.any(|entry| entry.name == *name && entry.literal.is_some()),
+            "param" => params.any(|(known, value)| known == name && value.value.as_fixed().is_some()),
+            _ => false,
+        }
+    }
+
+    /// Whether a value decides the host of a URL. What stands in the environment was put there by whoever
+    /// runs the workflow.
+    pub fn is_host_data(&self, step: Option<&Step>, url: &Template) -> bool {
+        let has_host = |written: &str, begins_with_value: bool| {
+            let rest =
+                if begins_with_value { Some(written) } else { written.split_once("://").map(|url| url.1) };
+            rest.is_some_and(|rest| rest.contains(['/', '?', '#']))
+        };
+        let references = url.references_until(has_host);
+        references.iter().any(|reference| reference.root != "env" && !self.is_literal(step, reference))
+    }
+
+    /// The hosts that requests may go to although a value names them and they are private: those of `allow`,
+    /// and those of URLs that stand in the file as defaults.
+    pub fn known_hosts(&self) -> Vec<EcoString> {
+        let defaults = self.inputs.iter().filter_map(|input| input.default.as_ref()?.as_str());
+        let context = self.context.iter().flat_map(|context| &context.entries);
+        let texts = defaults.chain(context.filter_map(|entry| entry.written.value.as_fixed()?.as_str()));
+        let written = texts.filter_map(crate::url::host_name).map(EcoString::from);
+        self.allow.hosts.iter().cloned().chain(written).collect()
+    }
+
+    /// Puts a value into `context`, in place of what the file says. The first step of the path is one of its
+    /// names. Unless the caller vouches for it, the value is no text of the author's and cannot stand as
+    /// code.
     pub fn set_context(&mut self, path: &[PathStep], value: &Value, trusted: bool) -> Result<(), SetError> {
         let missing = SetError::NoSuchPlace { taken: 0 };
         let context = self.context.as_mut().ok_or(missing)?;
@@ -310,7 +349,8 @@ pub enum InputError {
 }
 
 impl Workflow {
-    /// Every input: what is given, of the declared types, and the defaults of the others. All problems at once.
+    /// Every input: what is given, of the declared types, and the defaults of the others. All problems at
+    /// once.
     pub fn inputs_of(&self, given: &[(EcoString, Value)]) -> Result<Value, Vec<InputError>> {
         let mut problems = Vec::new();
         for (name, value) in given {
@@ -447,6 +487,8 @@ pub struct Allow {
     pub commands: bool,
     /// `files`: folders outside the project that `file:` and `write_file` may use.
     pub files: Vec<EcoString>,
+    /// `hosts`: hosts with private addresses that values may name in URLs.
+    pub hosts: Vec<EcoString>,
 }
 
 /// One unit of work.
@@ -504,7 +546,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// The type that its `meta.node_type` names. A step that names a built-in tool is a `tool`, whatever that tool does.
+    /// The type that its `meta.node_type` names. A step that names a built-in tool is a `tool`, whatever that
+    /// tool does.
     pub fn node_type(&self) -> NodeType {
         if self.tool.is_some() { NodeType::Tool } else { self.action.node_type() }
     }
@@ -516,8 +559,9 @@ impl Step {
         self.when.is_some() || guarded
     }
 
-    /// Whether no exit code is a failure by itself: its expectation says which are right, or what judges the state what
-    /// each means. An agent that fails has no answer to be judged, unless that is what is asked about.
+    /// Whether no exit code is a failure by itself: its expectation says which are right, or what judges the
+    /// state what each means. An agent that fails has no answer to be judged, unless that is what is asked
+    /// about.
     pub fn expects_exit_code(&self) -> bool {
         let of_agent = || match self.evaluator() {
             Some(Evaluator::ExitCode { .. }) => true,
@@ -772,7 +816,8 @@ pub struct ForEach {
     pub policy: Policy,
     /// `worktree`: whether each element has a worktree of its own.
     pub worktree: bool,
-    /// Whether it is the map of a map-reduce: then its value says how many there were, and the results are read apart.
+    /// Whether it is the map of a map-reduce: then its value says how many there were, and the results are
+    /// read apart.
     pub is_map: bool,
 }
 

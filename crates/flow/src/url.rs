@@ -52,6 +52,17 @@ fn host(url: &str) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
+/// The host of a URL, without user, port and brackets; none if it is no URL of `http` or `https`.
+pub fn host_name(url: &str) -> Option<&str> {
+    let host = &url[host(url).filter(|_| has_scheme(url))?];
+    let host = host.rsplit('@').next().unwrap_or(host);
+    let name = match host.strip_prefix('[') {
+        Some(address) => address.split(']').next()?,
+        None => host.split(':').next()?,
+    };
+    (!name.is_empty()).then_some(name)
+}
+
 fn place(url: &str) -> UrlPart {
     let Some(host) = host(url) else { return UrlPart::Scheme };
     match &url[host.end..] {

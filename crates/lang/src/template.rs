@@ -62,8 +62,8 @@ impl Template {
         result.map_err(|error| at_origin(error, session.origin.as_deref()))
     }
 
-    /// The text part by part, for a text whose references are not simply put in: `part` is told whether what it is given
-    /// came from a reference.
+    /// The text part by part, for a text whose references are not simply put in: `part` is told whether what
+    /// it is given came from a reference.
     pub fn text_parts(
         &self,
         scope: &Scope,
@@ -103,8 +103,8 @@ impl Template {
         self.value_of(&self.parts, scope, session)
     }
 
-    /// Like [`Template::value`] for a block of YAML: its final line break does not count when a reference is all
-    /// there is.
+    /// Like [`Template::value`] for a block of YAML: its final line break does not count when a reference is
+    /// all there is.
     pub(crate) fn block_value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         match &self.parts[..] {
             [reference @ TemplatePart::Ref(..), TemplatePart::Lit(span)]
@@ -148,8 +148,26 @@ impl Template {
         references
     }
 
-    /// Checks the names of every reference against a scope: unknown roots, and the errors that evaluation would meet
-    /// for sure. The world is not asked, and definitions are not evaluated.
+    /// The references that stand before the written text, taken together, is enough. It is asked about the
+    /// text so far, and whether a reference stands at the very beginning.
+    pub fn references_until(&self, is_enough: impl Fn(&str, bool) -> bool) -> Vec<Reference> {
+        let (mut references, mut written) = (Vec::new(), String::new());
+        let begins_with_value = matches!(self.parts.first(), Some(TemplatePart::Ref(..)));
+        for part in &self.parts {
+            match part {
+                TemplatePart::Lit(span) => written.push_str(self.program.text(*span)),
+                TemplatePart::Owned(text) => written.push_str(text),
+                TemplatePart::Ref(node, _) if !is_enough(&written, begins_with_value) => {
+                    self.program.references(*node, &mut references);
+                }
+                TemplatePart::Ref(..) => break,
+            }
+        }
+        references
+    }
+
+    /// Checks the names of every reference against a scope: unknown roots, and the errors that evaluation
+    /// would meet for sure. The world is not asked, and definitions are not evaluated.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         let nodes = self.parts.iter().filter_map(|part| match part {
             TemplatePart::Ref(node, _) => Some(*node),

@@ -37,6 +37,7 @@ use crate::private::PrivateFiles;
 use crate::process::{self, ChildEnding, EndedChild, Spec, StartError, Stdin, Stream};
 use crate::project::{FileError, WriteHow};
 use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
+use crate::tools::CalledTool;
 use crate::worktrees::WorktreeError;
 
 /// The time between the request to end and force.
@@ -54,7 +55,7 @@ impl LocalDriver<'_, '_> {
             Effect::Nothing => Ok(EffectResult::Nothing),
             Effect::Process(spec) => Ok(self.run_process(key, spec)),
             Effect::Request(spec) => Ok(self.send_request(spec)),
-            Effect::Tool(spec) => Ok(self.call_tool(spec)),
+            Effect::Tool(spec) => Ok(self.call_tool(key, spec)),
             Effect::ReadFile(spec) => Ok(self.read_file(spec)),
             Effect::WriteFile(spec) => Ok(self.write_file(spec)),
             Effect::Workflow(spec) => self.call_workflow(key, spec),
@@ -147,12 +148,21 @@ impl LocalDriver<'_, '_> {
         EffectResult::Response(response, clock.timing())
     }
 
-    fn call_tool(&self, spec: &ToolSpec) -> EffectResult {
+    fn call_tool(&self, key: &EffectKey, spec: &ToolSpec) -> EffectResult {
         let clock = Clock::start();
         let (servers, spec) = (Arc::clone(&self.shared.servers), spec.clone());
-        let answer = match self.shared.control.child().aside(move || servers.call(&spec.call, spec.limits)) {
+        // A server says nothing while it works, so nobody can tell whether it is worth waiting for: the first
+        // signal ends the call, and the step begins anew when the run is resumed.
+        let is_over = || self.shared.stop.asked();
+        let control = self.shared.control.child();
+        let answer = match control.aside_unless(is_over, move || servers.call(&spec.call, spec.limits)) {
             Ok(None) => return EffectResult::Cancelled,
-            Ok(Some(answer)) => answer,
+            Ok(Some(CalledTool { answer, unchecked })) => {
+                if let Some(message) = unchecked {
+                    self.warn(key, "tool-schema", message);
+                }
+                answer
+            }
             Err(error) => {
                 let failure = Failure::new(FailureKind::Tool, format!("no tool can be called: {error}"));
                 ToolAnswer { result: Err(failure), version: None }
@@ -297,12 +307,17 @@ impl LocalDriver<'_, '_> {
     /// The branch that keeps commits. What cannot be tidied up now is when the worktrees are opened again.
     fn branch(&self, key: &EffectKey, branch: Result<Option<EcoString>, WorktreeError>) -> EffectResult {
         EffectResult::Branch(branch.unwrap_or_else(|error| {
-            let plan = &self.shared.plan;
-            let span = key.at.step(plan).map(|step| plan.steps[step as usize].step.origin.span);
-            let problem = Problem::warning("worktrees", span.unwrap_or_default(), error.to_string());
-            self.shared.teller.tell(Notice::Problems(key.at.clone(), vec![problem]));
+            self.warn(key, "worktrees", error.to_string());
             None
         }))
+    }
+
+    /// Warns about a step.
+    fn warn(&self, key: &EffectKey, id: &'static str, message: String) {
+        let plan = &self.shared.plan;
+        let span = key.at.step(plan).map(|step| plan.steps[step as usize].step.origin.span);
+        let problem = Problem::warning(id, span.unwrap_or_default(), message);
+        self.shared.teller.tell(Notice::Problems(key.at.clone(), vec![problem]));
     }
 }
 

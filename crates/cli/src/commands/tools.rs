@@ -17,7 +17,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Scope, Session, Value};
 use threadline_runner::process::{self, Control, Environment};
 use threadline_runner::project::Project;
-use threadline_runner::tools::{Listing, ServerSurroundings, Servers, Tool};
+use threadline_runner::tools::{Listing, ServerSurroundings, Servers, Tool, unchecked_parameters};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::history::project;
@@ -104,7 +104,7 @@ fn list_servers<'p>(
             spool: std::env::temp_dir(),
         };
         let mut session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
-        let resolved = match evaluate::server(server, scope, &mut session) {
+        let resolved = match evaluate::server(&plan.workflow, server, scope, &mut session) {
             Ok(resolved) => resolved,
             Err(errors) => {
                 problems.extend(errors.iter().map(|error| error.problem(plan.workflow.file.text())));
@@ -155,7 +155,15 @@ fn check_parameters(plan: &Plan, found: &[ListedServer<'_>]) -> Vec<Problem> {
             Some(params) => params.value.as_fixed(),
             None => Some(&nothing),
         };
-        let (Some(params), Ok(schema)) = (params, JsonSchema::compile(&tool.parameters)) else { continue };
+        let schema = match JsonSchema::compile(&tool.parameters) {
+            Ok(schema) => schema,
+            Err(why) => {
+                let message = unchecked_parameters(&call.name.value, &why);
+                problems.push(Problem::warning("tool-schema", call.name.origin.span, message));
+                continue;
+            }
+        };
+        let Some(params) = params else { continue };
         for problem in schema.problems(params) {
             let origin = call.params.as_ref().map_or(&call.name.origin, |params| &params.origin);
             let message = format!("`params` are not what `{}` takes: {problem}", call.name.value);

@@ -8,7 +8,7 @@ use threadline_flow::fields::DEFAULT_PROVIDER;
 use threadline_flow::forms;
 use threadline_flow::model::{
     self, Condition, Field, FieldKind, FieldOwner, ForEach, Given, Http, Input, Retry, Setting, SortKey,
-    StepField, Variable,
+    StepField, Variable, Workflow,
 };
 use threadline_flow::plan::{Plan, PlannedStep};
 use threadline_flow::shell::{Argument, BindError, BoundScript};
@@ -19,8 +19,8 @@ use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Temp
 use crate::agent::{ResolvedAgent, ResolvedSetting};
 
 use super::{
-    Cause, EnteredFolder, FieldError, FieldErrors, Request, ResolvedCall, ResolvedReach, ResolvedServer,
-    RetryPlan, file_text, language, url_text,
+    Cause, EnteredFolder, FieldError, FieldErrors, HostPolicy, Request, ResolvedCall, ResolvedReach,
+    ResolvedServer, RetryPlan, file_text, language, url_text,
 };
 
 /// What a field came to.
@@ -193,7 +193,7 @@ impl FieldOutcomes<'_> {
         headers.filter_map(line).collect()
     }
 
-    pub(super) fn request(&self, http: &Http) -> Option<Request> {
+    pub(super) fn request(&self, http: &Http, hosts: HostPolicy) -> Option<Request> {
         let mut url = self.text("url")?;
         let mut headers = self.headers("headers");
         let body = self.value("body").filter(|value| !value.is_null()).map(|value| {
@@ -208,10 +208,10 @@ impl FieldOutcomes<'_> {
         });
         let query = self.value("query").map(|query| query_pairs(&query)).unwrap_or_default();
         url::add_query(&mut url, query.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        Some(Request { method: http.method, url, headers, body })
+        Some(Request { method: http.method, url, headers, body, hosts })
     }
 
-    pub(super) fn server(&self, server: &model::Server) -> Option<ResolvedServer> {
+    pub(super) fn server(&self, workflow: &Workflow, server: &model::Server) -> Option<ResolvedServer> {
         let reach = match &server.reach {
             model::Reach::Program { cwd, .. } => {
                 let folder = self.text("server.cwd");
@@ -221,15 +221,17 @@ impl FieldOutcomes<'_> {
                 let command = self.words("server.command")?;
                 ResolvedReach::Program { command, env: self.variables("server.env"), cwd: folder }
             }
-            model::Reach::Url { .. } => {
-                ResolvedReach::Url { url: self.text("server.url")?, headers: self.headers("server.headers") }
-            }
+            model::Reach::Url { url, .. } => ResolvedReach::Url {
+                hosts: HostPolicy::of(workflow, None, &url.value),
+                url: self.text("server.url")?,
+                headers: self.headers("server.headers"),
+            },
         };
         Some(ResolvedServer { name: server.name.clone(), reach })
     }
 
     /// The agent that is asked, with what its settings came to.
-    pub(super) fn agent(&self, workflow: &model::Workflow, name: &EcoString) -> ResolvedAgent {
+    pub(super) fn agent(&self, workflow: &Workflow, name: &EcoString) -> ResolvedAgent {
         let provider = workflow.agent(name).map_or(DEFAULT_PROVIDER, |agent| agent.provider);
         let settings = self.0.iter().filter(|(field, _)| field.owner == FieldOwner::Agent);
         let settings = settings.filter_map(|(field, value)| {
@@ -301,7 +303,9 @@ impl Fields<'_, '_, '_> {
                 && let ("cwd" | "server.cwd", FieldKind::Text(written), Some(FieldValue::Text(path))) =
                     (field.key, field.kind, &value)
             {
-                let is_data = !plan.is_written_out(&planned.step, &written.value);
+                let (workflow, references) = (&plan.workflow, written.value.references());
+                let is_literal = |reference| workflow.is_literal(Some(&planned.step), reference);
+                let is_data = !references.iter().all(is_literal);
                 let entered = enter(EnteredFolder { path, is_data, is_of_step: field.key == "cwd" });
                 let refused = entered.err().map(|message| FieldError {
                     origin: written.origin.clone(),

@@ -1,5 +1,7 @@
 //! One attempt of a step: from its fields to the effect, and from what came of that to the event.
 
+use std::time::Duration;
+
 use ecow::EcoString;
 use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
@@ -321,9 +323,13 @@ pub(super) fn shorten(
     Ok(Some(limit))
 }
 
+/// How long a tool of a server may take where nothing else is said.
+const TOOL_TIMEOUT: Duration = Duration::from_mins(10);
+
 pub(super) fn limits_of(resolved: &Resolved) -> EffectLimits {
+    let usual = matches!(resolved.act, Act::Tool(_)).then_some(TOOL_TIMEOUT);
     EffectLimits {
-        timeout: resolved.timeout,
+        timeout: resolved.timeout.or(usual),
         idle_timeout: resolved.idle_timeout,
         max_output: resolved.max_output,
     }

@@ -18,7 +18,7 @@ use super::effect::{
     ProcessSpec, ReadSpec, RequestSpec, Response, Role, StartFailure, Stream,
 };
 use super::result::Timing;
-use crate::evaluate::Request;
+use crate::evaluate::{HostPolicy, Request};
 use crate::event::Address;
 
 /// The version of the form.
@@ -225,18 +225,21 @@ fn read_variable(value: &Value) -> Read<(EcoString, Option<String>)> {
 }
 
 fn request_spec(spec: &RequestSpec) -> Value {
-    let Request { method, url, headers, body } = &spec.request;
+    let Request { method, url, headers, body, hosts } = &spec.request;
+    let known = hosts.known.iter().map(|host| Value::from(host.as_str()));
     Value::record([
         ("method", (*method).into()),
         ("url", url.as_str().into()),
         ("headers", header_lines(headers)),
         ("body", optional_text(body.as_deref())),
+        ("is_host_data", hosts.is_data.into()),
+        ("known_hosts", Value::sequence(known)),
         ("limits", limits(&spec.limits)),
     ])
 }
 
 fn read_request_spec(value: &Value) -> Read<RequestSpec> {
-    let fields = ExactKeys::of(value, &["method", "url", "headers", "body", "limits"])?;
+    let fields = ExactKeys::of(value, REQUEST_KEYS)?;
     let method = fields.text("method")?;
     let Some(method) = METHODS.iter().map(|known| known.name).find(|known| *known == method) else {
         return wrong(format!("unknown method `{method}`"));
@@ -246,8 +249,18 @@ fn read_request_spec(value: &Value) -> Read<RequestSpec> {
         url: fields.text("url")?.to_owned(),
         headers: read_header_lines(fields.list("headers")?)?,
         body: fields.optional_text("body")?,
+        hosts: HostPolicy {
+            is_data: fields.bool("is_host_data")?,
+            known: fields.list("known_hosts")?.iter().map(read_host).collect::<Read<_>>()?,
+        },
     };
     Ok(RequestSpec { request, limits: read_limits(fields.get("limits")?)? })
+}
+
+const REQUEST_KEYS: &[&str] = &["method", "url", "headers", "body", "is_host_data", "known_hosts", "limits"];
+
+fn read_host(value: &Value) -> Read<EcoString> {
+    value.as_str().map_or_else(|| wrong("a host is a text"), |host| Ok(host.into()))
 }
 
 fn header_lines(headers: &[(EcoString, String)]) -> Value {
@@ -595,6 +608,7 @@ mod tests {
             url: "http://127.0.0.1/x?y=%20".into(),
             headers: vec![("accept".into(), "text/plain".into())],
             body: Some("{}".into()),
+            hosts: HostPolicy { is_data: true, known: vec!["localhost".into()] },
         };
         let file = FileSpec {
             path: "out/a".into(),

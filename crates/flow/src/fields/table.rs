@@ -435,8 +435,12 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         key("capture_format", KeyKind::Fixed(Form::OneOf(CAPTURE_FORMATS)), "how the output is parsed")
             .default("text")
             .on(PROGRAMS),
-        key("timeout", KeyKind::Setting(Form::Duration), "maximum duration of an attempt. Default: none")
-            .on(&[Shell, Argv, Agent, Http, Tool, Workflow]),
+        key(
+            "timeout",
+            KeyKind::Setting(Form::Duration),
+            "maximum duration of an attempt. Default: none, `10m` for tools of servers",
+        )
+        .on(&[Shell, Argv, Agent, Http, Tool, Workflow]),
         key(
             "idle_timeout",
             KeyKind::Setting(Form::Duration),
@@ -1333,7 +1337,13 @@ pub(crate) static ALLOW: ObjectSpec = ObjectSpec {
         key(
             "files",
             KeyKind::List(&TEXT),
-            "folders outside the project that `${file:...}` and `write_file` may access",
+            "folders outside the project that `${file:...}`, `write_file` and a `cwd` from values may access",
+        ),
+        key(
+            "hosts",
+            KeyKind::List(&TEXT),
+            "hosts with private addresses that values and redirects may name: `localhost`, `10.0.0.7`, \
+             `*.internal`",
         ),
     ],
     base: None,

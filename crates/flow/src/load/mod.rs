@@ -222,6 +222,7 @@ impl WorkflowLoader {
         Allow {
             commands: self.read_bool(&fields, "commands"),
             files: self.read_texts(&fields, "files").unwrap_or_default(),
+            hosts: self.read_texts(&fields, "hosts").unwrap_or_default(),
         }
     }
 

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_lang::diag::Span;
 use threadline_lang::source::SourceFile;
-use threadline_lang::{ReferenceKind, Template};
 
 use crate::fields::ActionName;
 use crate::model::{Action, Shape, Step, Workflow};
@@ -254,23 +253,6 @@ pub enum Read {
 }
 
 impl Plan {
-    /// Whether a text of a step consists of what stands in the file: it reads nothing but literal texts of `context` and
-    /// literal parameters. Everything else is data.
-    pub fn is_written_out(&self, step: &Step, text: &Template) -> bool {
-        let context = self.workflow.context.iter().flat_map(|context| &context.entries);
-        let params = step.state.iter().flat_map(|state| &state.params);
-        text.references().iter().all(|reference| match (&*reference.root, &reference.first) {
-            _ if reference.kind == ReferenceKind::Computed => false,
-            ("context", Some(name)) => {
-                context.clone().any(|entry| entry.name == *name && entry.literal.is_some())
-            }
-            ("param", Some(name)) => {
-                params.clone().any(|(known, value)| known == name && value.value.as_fixed().is_some())
-            }
-            _ => false,
-        })
-    }
-
     /// Whether the workflow is a map-reduce.
     pub fn is_map_reduce(&self) -> bool {
         matches!(self.workflow.shape, Shape::MapReduce { .. })

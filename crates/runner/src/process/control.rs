@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+/// The time between two looks whether something is over that wakes nobody.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What was asked for. The later ones include the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +82,23 @@ impl Control {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> rustix::io::Result<Option<T>> {
+        self.wait_aside(None, work)
+    }
+
+    /// The same; nobody waits any longer either once it is over.
+    pub(crate) fn aside_unless<T: Send + 'static>(
+        &self,
+        is_over: impl Fn() -> bool,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> rustix::io::Result<Option<T>> {
+        self.wait_aside(Some(&is_over), work)
+    }
+
+    fn wait_aside<T: Send + 'static>(
+        &self,
+        is_over: Option<&dyn Fn() -> bool>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> rustix::io::Result<Option<T>> {
         let waiting = self.wait_here()?;
         let (done, result) = std::sync::mpsc::channel();
         let wake = Wake(waiting.wake.clone());
@@ -95,10 +115,12 @@ impl Control {
                 Ok(result) => return Ok(Some(result)),
                 Err(TryRecvError::Disconnected) => return Ok(None),
                 Err(TryRecvError::Empty) if waiting.asked() != Asked::Nothing => return Ok(None),
+                Err(TryRecvError::Empty) if is_over.is_some_and(|is_over| is_over()) => return Ok(None),
                 Err(TryRecvError::Empty) => {}
             }
             // Interrupted, or no memory for a moment: look again.
-            let _ = poll(&mut [PollFd::new(&waiting.wake, PollFlags::IN)], None);
+            let pause = is_over.map(|_| LOOK_AGAIN);
+            let _ = poll(&mut [PollFd::new(&waiting.wake, PollFlags::IN)], pause.as_ref());
             waiting.clear();
         }
     }

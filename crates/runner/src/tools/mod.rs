@@ -32,6 +32,11 @@ const GREETING: Duration = Duration::from_mins(2);
 /// So many pages of a list of tools are read.
 const MAX_PAGES: usize = 100;
 
+/// That the parameters of a tool cannot be checked, and why.
+pub fn unchecked_parameters(tool: &str, why: &str) -> String {
+    format!("the parameters of `{tool}` are not checked: its server sends {why}")
+}
+
 /// What servers run in.
 #[derive(Clone)]
 pub struct ServerSurroundings {
@@ -78,6 +83,13 @@ pub struct Listing {
     pub tools: Vec<Tool>,
 }
 
+/// What came of calling a tool.
+pub(crate) struct CalledTool {
+    pub(crate) answer: ToolAnswer,
+    /// Why its parameters were not checked, if they could not be.
+    pub(crate) unchecked: Option<String>,
+}
+
 /// A server that was greeted.
 struct Client {
     connection: Connection,
@@ -102,15 +114,15 @@ impl Servers {
     }
 
     /// Calls a tool and waits for its answer.
-    pub(crate) fn call(&self, call: &ResolvedToolCall, limits: EffectLimits) -> ToolAnswer {
+    pub(crate) fn call(&self, call: &ResolvedToolCall, limits: EffectLimits) -> CalledTool {
         let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
-        let mut version = None;
+        let (mut version, mut unchecked) = (None, None);
         let called = self.client(&call.server, deadline).and_then(|client| {
             version.clone_from(&client.listing.version);
-            client.call(call, deadline)
+            client.call(call, deadline, &mut unchecked)
         });
         let failed = |failed: ExchangeError| failed.failure(&call.server, Some(&call.tool), limits.timeout);
-        ToolAnswer { result: called.map_err(failed), version }
+        CalledTool { answer: ToolAnswer { result: called.map_err(failed), version }, unchecked }
     }
 
     /// A server that lives.
@@ -133,7 +145,7 @@ impl Servers {
                 env,
                 cwd.as_deref(),
             )?),
-            ResolvedReach::Url { url, headers } => Connection::Web(web::Web::new(url, headers)),
+            ResolvedReach::Url { url, headers, hosts } => Connection::Web(web::Web::new(url, headers, hosts)),
         };
         let greeting = Instant::now() + GREETING;
         let client =
@@ -198,7 +210,12 @@ impl Client {
         Ok(Self { connection, listing })
     }
 
-    fn call(&self, call: &ResolvedToolCall, deadline: Option<Instant>) -> Result<Value, ExchangeError> {
+    fn call(
+        &self,
+        call: &ResolvedToolCall,
+        deadline: Option<Instant>,
+        unchecked: &mut Option<String>,
+    ) -> Result<Value, ExchangeError> {
         let tools = &self.listing.tools;
         let Some(tool) = tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
             let names = tools.iter().map(|tool| tool.name.as_str());
@@ -206,8 +223,10 @@ impl Client {
             let all = || format!("; it has {}", words::names(names.map(|name| format!("`{name}`"))));
             return Err(ExchangeError::NoTool(near.unwrap_or_else(all)));
         };
-        // A schema that is none is the server's affair.
-        let schema = JsonSchema::compile(&tool.parameters).ok();
+        // A schema that is none is the server's affair, but whoever relies on it has to know.
+        let schema = JsonSchema::compile(&tool.parameters);
+        let name = || format!("{}.{}", call.server.name, call.tool);
+        let schema = schema.map_err(|why| *unchecked = Some(unchecked_parameters(&name(), &why))).ok();
         let problems = schema.map(|schema| schema.problems(&call.params)).unwrap_or_default();
         if !problems.is_empty() {
             return Err(ExchangeError::Params(problems.join("; ")));
@@ -293,6 +312,13 @@ impl ExchangeError {
             Self::Error(message) => Failure::new(FailureKind::Tool, message),
             Self::NoTool(rest) => {
                 Failure::new(FailureKind::Tool, format!("the server `{name}` has no tool `{tool}`{rest}"))
+            }
+            Self::Unreadable(why) => Failure::new(
+                FailureKind::Format,
+                format!("the answer of the server `{name}` cannot be read: {why}"),
+            ),
+            Self::TooLarge(limit) => {
+                Failure::new(FailureKind::OutputTooLarge, format!("the answer is larger than {limit} bytes"))
             }
             Self::Params(problems) => Failure::new(
                 FailureKind::Tool,

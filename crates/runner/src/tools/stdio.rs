@@ -192,13 +192,12 @@ fn serve(spec: &Spec, control: &Control, shared: &Conversation, replies: &mpsc::
                     line.push(*byte);
                     continue;
                 }
-                // What is no message is not for us.
-                if let Ok(text) = std::str::from_utf8(&line) {
-                    arrived(text, shared, replies);
-                }
+                arrived(&line, shared, replies);
                 line.clear();
             }
             if line.len() > MAX_MESSAGE {
+                // Whoever waits is told by the end of its channel.
+                *lock(&shared.waiting) = PendingReply::EndedChild(ExchangeError::TooLarge(MAX_MESSAGE));
                 control.kill();
             }
         }
@@ -211,13 +210,16 @@ fn serve(spec: &Spec, control: &Control, shared: &Conversation, replies: &mpsc::
             ExchangeError::Failure(Failure::new(FailureKind::Start, format!("{error}{hint}")))
         }
     };
-    // Whoever waits is told by the end of its channel.
-    *lock(&shared.waiting) = PendingReply::EndedChild(failed);
+    let mut waiting = lock(&shared.waiting);
+    if let PendingReply::For(_) = &*waiting {
+        // Whoever waits is told by the end of its channel.
+        *waiting = PendingReply::EndedChild(failed);
+    }
 }
 
-fn arrived(text: &str, shared: &Conversation, replies: &mpsc::Sender<String>) {
-    match message::read(text) {
-        Some(Arrived::Answer(id, answer)) => {
+fn arrived(line: &[u8], shared: &Conversation, replies: &mpsc::Sender<String>) {
+    match message::read(line) {
+        Arrived::Answer(id, answer) => {
             let waiting = match &mut *lock(&shared.waiting) {
                 PendingReply::For(waiting) => waiting.remove(&id),
                 PendingReply::EndedChild(_) => None,
@@ -225,11 +227,23 @@ fn arrived(text: &str, shared: &Conversation, replies: &mpsc::Sender<String>) {
             // Who waited may have left.
             let _ = waiting.map(|waiting| waiting.send(answer));
         }
-        Some(Arrived::Asked(id, method)) => {
+        Arrived::Unreadable(id, why) => {
+            let PendingReply::For(waiting) = &mut *lock(&shared.waiting) else { return };
+            // Where it does not say whom it answers, nobody can rely on an answer of their own.
+            let failed = match id.filter(|id| waiting.contains_key(id)) {
+                Some(id) => waiting.remove(&id).into_iter().collect(),
+                None => std::mem::take(waiting).into_values().collect::<Vec<_>>(),
+            };
+            for call in failed {
+                // Who waited may have left.
+                let _ = call.send(Err(ExchangeError::Unreadable(why.clone())));
+            }
+        }
+        Arrived::Asked(id, method) => {
             // Nobody writes any more when it is about to end.
             let _ = replies.send(message::reply(id, &method));
         }
-        Some(Arrived::Told) | None => {}
+        Arrived::Told => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
-use threadline_engine::evaluate::Request;
+use threadline_engine::evaluate::{HostPolicy, Request};
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
@@ -25,6 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) struct Web {
     url: String,
     headers: Vec<(EcoString, String)>,
+    hosts: HostPolicy,
     session: Mutex<WebSession>,
     is_over: AtomicBool,
     next: AtomicI64,
@@ -37,11 +38,12 @@ struct WebSession {
 }
 
 impl Web {
-    pub(super) fn new(url: &str, headers: &[(EcoString, String)]) -> Self {
+    pub(super) fn new(url: &str, headers: &[(EcoString, String)], hosts: &HostPolicy) -> Self {
         let (url, headers) = (url.to_owned(), headers.to_vec());
         Self {
             url,
             headers,
+            hosts: hosts.clone(),
             session: Mutex::default(),
             is_over: AtomicBool::new(false),
             next: AtomicI64::new(1),
@@ -77,6 +79,7 @@ impl Web {
         let sent = http::send_until(
             &self.post("POST", Some(message::request(id, method, params))),
             limits,
+            http::RedirectPolicy::Refuse,
             &is_enough,
         );
         let answer = sent.map_err(|failure| match failure.kind {
@@ -97,11 +100,10 @@ impl Web {
             return found.unwrap_or_else(|| Err(ExchangeError::Ended("before its answer came".to_owned())));
         }
         // Errors of the protocol come with other statuses, too.
-        if let Some(Arrived::Answer(of, answered)) =
-            std::str::from_utf8(&answer.body).ok().and_then(message::read)
-            && of == id
-        {
-            return answered;
+        match message::read(&answer.body) {
+            Arrived::Answer(of, answered) if of == id => return answered,
+            Arrived::Unreadable(_, why) => return Err(ExchangeError::Unreadable(why)),
+            _ => {}
         }
         // A session that the server does not know any more is begun anew by the next call.
         self.is_over.store(answer.status == 404, Ordering::SeqCst);
@@ -114,7 +116,8 @@ impl Web {
     pub(super) fn notify(&self, method: &str, params: Value) {
         let limits = http::RequestLimits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
         // Nobody waits for what comes of it.
-        let _ = http::send(&self.post("POST", Some(message::notification(method, params))), limits);
+        let notification = self.post("POST", Some(message::notification(method, params)));
+        let _ = http::send_until(&notification, limits, http::RedirectPolicy::Refuse, &|_| false);
     }
 
     /// Ends the session, when there is one.
@@ -122,7 +125,10 @@ impl Web {
         if lock(&self.session).id.is_some() {
             let limits = http::RequestLimits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
             // A server need not offer it.
-            let _ = http::send(&self.post("DELETE", None), limits);
+            let _ =
+                http::send_until(&self.post("DELETE", None), limits, http::RedirectPolicy::Refuse, &|_| {
+                    false
+                });
         }
     }
 
@@ -134,23 +140,25 @@ impl Web {
         headers.push(("content-type".into(), "application/json".to_owned()));
         headers.extend(session.id.map(|id| ("mcp-session-id".into(), id)));
         headers.extend(session.version.map(|version| ("mcp-protocol-version".into(), version)));
-        Request { method, url: self.url.clone(), headers, body }
+        Request { method, url: self.url.clone(), headers, body, hosts: self.hosts.clone() }
     }
 }
 
 /// The answer to a request among the events of a stream.
 fn answer_in_stream(stream: &[u8], id: i64) -> Option<Result<Value, ExchangeError>> {
-    let text = std::str::from_utf8(stream).ok()?;
-    let mut data = String::new();
-    for line in text.lines().chain([""]) {
-        if let Some(more) = line.strip_prefix("data:") {
-            data.push_str(more.strip_prefix(' ').unwrap_or(more));
-            data.push('\n');
+    let mut data: Vec<u8> = Vec::new();
+    let lines = stream.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    for line in lines.chain([&b""[..]]) {
+        if let Some(more) = line.strip_prefix(b"data:") {
+            data.extend_from_slice(more.strip_prefix(b" ").unwrap_or(more));
+            data.push(b'\n');
         } else if line.is_empty() && !data.is_empty() {
-            if let Some(Arrived::Answer(of, answer)) = message::read(&data)
-                && of == id
-            {
-                return Some(answer);
+            match message::read(&data) {
+                Arrived::Answer(of, answer) if of == id => return Some(answer),
+                Arrived::Unreadable(of, why) if of.is_none_or(|of| of == id) => {
+                    return Some(Err(ExchangeError::Unreadable(why)));
+                }
+                _ => {}
             }
             data.clear();
         }

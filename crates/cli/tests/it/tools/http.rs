@@ -6,7 +6,79 @@ use crate::harness::{Run, workflow};
 /// Runs a workflow that reads the server as `${inputs.api}`.
 fn run(server: &Server, steps: &str) -> Run {
     let api = format!("api={}", server.url());
-    workflow(&format!("inputs: {{api: {{}}}}\n{steps}")).run_with(&["--input", &api])
+    workflow(&format!("inputs: {{api: {{}}}}\nallow: {{hosts: [127.0.0.1]}}\n{steps}"))
+        .run_with(&["--input", &api])
+}
+
+#[test]
+fn a_value_leads_to_no_private_address() {
+    let server = Server::new(|_, _| text("ok"));
+    let port = server.url().rsplit(':').next().expect("a port").to_owned();
+    let hosts = ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"];
+    let steps = "inputs: {host: {}}\nsteps:\n  - {id: a, http: {url: 'http://${inputs.host}/x'}}\n";
+    for host in hosts {
+        let run = workflow(steps).run_with(&["--input", &format!("host={host}:{port}")]).exits(1);
+        let error = run.error("a");
+        assert!(error.contains("private address") || error.contains("not a host"), "{host}: {error}");
+    }
+    assert!(server.received().is_empty());
+    let api = format!("api={}", server.url());
+    let url = server.url();
+    // A base is a value, too; what stands in the file or in the environment is not.
+    let base = "steps:\n  - {id: a, http: {url: '${inputs.api}/x'}}\n";
+    let refused = workflow(&format!("inputs: {{api: {{}}}}\n{base}")).run_with(&["--input", &api]).exits(1);
+    assert!(refused.error("a").ends_with("`allow: {hosts: [...]}` permits it"), "{}", refused.error("a"));
+    assert!(server.received().is_empty());
+    workflow(&format!("inputs: {{api: {{default: '{url}'}}}}\n{base}")).run().well();
+    workflow(&format!("context: {{api: '{url}'}}\n{}", base.replace("inputs", "context"))).run().well();
+    workflow(&base.replace("inputs.api", "env.API")).env("API", &url).run().well();
+    workflow(&format!("context: {{x: ../y}}\nsteps:\n  - http: {{url: '{url}/${{context.x}}'}}\n"))
+        .run()
+        .well();
+    assert_eq!(server.received().len(), 4);
+}
+
+#[test]
+fn headers_stay_with_the_origin_that_they_were_written_for() {
+    let other = Server::new(|received, _| text(&received.line));
+    let away = other.url();
+    let server = Server::new(move |received, _| {
+        let to = |place: &str| Reply::Answer(302, vec![("location", place.to_owned())], String::new());
+        match received.line.as_str() {
+            "GET /away" => to(&format!("{away}/there")),
+            "POST /away" => to(&format!("{away}/posted")),
+            "GET /near" => to("far/../here"),
+            "GET /file" => to("file:///etc/passwd"),
+            "GET /name" => to(&format!("{}/there", away.replace("127.0.0.1", "localhost"))),
+            _ => text(&received.line),
+        }
+    });
+    let run = run(
+        &server,
+        r#"
+steps:
+  - {id: away, http: {url: "${inputs.api}/away", headers: {X-Api-Key: k, Authorization: a, Cookie: c, Accept: text/plain}}}
+  - {id: posted, http: {method: POST, url: "${inputs.api}/away", body: {a: 1}, headers: {X-Api-Key: k}}}
+  - {id: near, http: {url: "${inputs.api}/near", headers: {X-Api-Key: k, Authorization: a}}}
+  - {id: file, http: {url: "${inputs.api}/file"}, continue_on_error: true}
+  - {id: name, http: {url: "${inputs.api}/name"}, continue_on_error: true}
+"#,
+    )
+    .well();
+    assert_eq!(run.value("away"), r#""GET /there""#);
+    assert_eq!(run.value("posted"), r#""GET /posted""#);
+    assert_eq!(run.value("near"), r#""GET /here""#);
+    let scheme = "Http: the server redirects to `file:///etc/passwd`, which is no URL of `http` or `https`";
+    assert_eq!(run.error("file"), scheme);
+    assert!(run.error("name").contains("private address"), "{}", run.error("name"));
+    for received in other.received() {
+        for header in ["x-api-key", "authorization", "cookie", "content-type"] {
+            assert_eq!(received.header(header), "", "{header} of {}", received.line);
+        }
+    }
+    let here = server.received().into_iter().find(|received| received.line == "GET /here").expect("it came");
+    assert_eq!((here.header("x-api-key"), here.header("authorization")), ("k", ""));
+    assert_eq!(server.received().iter().filter(|received| received.line.contains("file")).count(), 1);
 }
 
 #[test]
@@ -236,8 +308,9 @@ steps:
 fn a_second_signal_does_not_wait_for_an_answer() {
     let server = Server::new(|_, before| if before == 0 { Reply::Silence } else { text("at last") });
     let api = format!("api={}", server.url());
-    let workflow =
-        workflow("inputs: {api: {}}\nsteps:\n  - {id: a, http: {url: '${inputs.api}', timeout: 1h}}\n");
+    let workflow = workflow(
+        "inputs: {api: {}}\nallow: {hosts: [127.0.0.1]}\nsteps:\n  - {id: a, http: {url: '${inputs.api}', timeout: 1h}}\n",
+    );
     let running = workflow.start(&["--input", &api]);
     server.wait();
     running.signal("INT");
@@ -254,7 +327,7 @@ fn a_request_under_way_at_a_crash_follows_on_crash() {
         let server = Server::new(|_, before| if before == 0 { Reply::Silence } else { text("at last") });
         let api = format!("api={}", server.url());
         let text = format!(
-            "inputs: {{api: {{}}}}\nsteps:\n  - {{id: a, http: {{url: '${{inputs.api}}'}}, on_crash: {on_crash}}}\n"
+            "inputs: {{api: {{}}}}\nallow: {{hosts: [127.0.0.1]}}\nsteps:\n  - {{id: a, http: {{url: '${{inputs.api}}'}}, on_crash: {on_crash}}}\n"
         );
         let workflow = workflow(&text);
         let running = workflow.start(&["--input", &api]);
@@ -269,7 +342,8 @@ fn a_request_under_way_at_a_crash_follows_on_crash() {
 fn preview_and_explain_show_the_request() {
     let server = Server::new(|_, _| text("ok"));
     let steps = "steps:\n  - {id: a, http: {method: POST, url: '${inputs.api}/${workflow.name}', body: {n: '${= 1 + 1}'}}}\n";
-    let workflow = workflow(&format!("inputs: {{api: {{}}}}\nname: a b\n{steps}"));
+    let workflow =
+        workflow(&format!("inputs: {{api: {{}}}}\nallow: {{hosts: [127.0.0.1]}}\nname: a b\n{steps}"));
     let api = format!("api={}", server.url());
     let shown = workflow.command(&["preview", "workflow.yaml", "--input", &api]).wait().well().stdout;
     assert!(server.received().is_empty());

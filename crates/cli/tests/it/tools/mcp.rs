@@ -409,3 +409,92 @@ nodes:
     let listed = workflow.command(&["tools", "workflow.yaml"]).wait().well().stdout;
     assert!(listed.contains("files.read_text_file") && listed.contains("everything.get-sum"), "{listed}");
 }
+
+/// A server that answers the call of its only tool with what a file holds, to the byte.
+const STUBBORN: &str = r#"#!/bin/sh
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+  id=${line#*'"id":'}
+  id=${id%%,*}
+  case $line in
+    *'"method":"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s"}}' ;;
+    *'"method":"tools/list"'*) answer "$(cat tools)" ;;
+    *'"method":"tools/call"'*) : > called; sed "s/@ID@/$id/" answer ;;
+  esac
+done
+"#;
+
+const ONE_TOOL: &str = r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
+
+fn stubborn(answer: &[u8], tools: &str, steps: &str) -> Workflow {
+    let text = format!("servers: {{s: {{command: [sh, stubborn.sh]}}}}\nsteps:\n{steps}");
+    let workflow = workflow(&text).file("stubborn.sh", STUBBORN).file("tools", tools);
+    workflow.project.write("answer", answer);
+    workflow
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_fails_the_step_at_once() {
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":@ID@,"result":{}1{}}}"#, "[".repeat(300), "]".repeat(300));
+    let digits = format!(r#"{{"jsonrpc":"2.0","id":@ID@,"result":{{"n":{}}}}}"#, "9".repeat(20_000));
+    for (answer, why) in [
+        (b"{\"jsonrpc\":\"2.0\",\"id\":@ID@,\"result\":\"\xff\"}\n".to_vec(), "it is not UTF-8"),
+        (format!("{deep}\n").into_bytes(), "nesting of data"),
+        (format!("{digits}\n").into_bytes(), "limit"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":@ID@}\n".to_vec(), "neither a result nor an error"),
+        (b"{\"jsonrpc\":\"2.0\",\"result\":{,}\n".to_vec(), ""),
+    ] {
+        let run = stubborn(&answer, ONE_TOOL, "  - {id: a, tool: s.t}\n").run().exits(1);
+        let error = run.error("a");
+        assert!(error.starts_with("Format: the answer of the server `s` cannot be read: "), "{error}");
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_is_a_warning() {
+    let answer = br#"{"jsonrpc":"2.0","id":@ID@,"result":{"content":[]}}
+"#;
+    for (schema, why) in [
+        (r#"{"type":"object","$ref":"https://schema.example/x.json"}"#, "leads out of the JSON Schema"),
+        (r#"{"type":17}"#, "not a JSON Schema"),
+        (r#""nothing""#, "a JSON Schema is an object"),
+    ] {
+        let tools = format!(r#"{{"tools":[{{"name":"t","inputSchema":{schema}}}]}}"#);
+        let workflow = stubborn(answer, &tools, "  - {id: a, tool: s.t, params: {x: 1}}\n");
+        let run = workflow.run().well();
+        assert!(run.stderr.contains("are not checked") && run.stderr.contains(why), "{}", run.stderr);
+        let listed = workflow.command(&["check", "--tools", "workflow.yaml"]).wait();
+        assert!(listed.stderr.contains("are not checked"), "{}", listed.stderr);
+    }
+}
+
+#[test]
+fn the_first_interrupt_ends_a_call_that_waits() {
+    let workflow = stubborn(b"", ONE_TOOL, "  - {id: a, tool: s.t}\n");
+    let running = workflow.start(&[]);
+    await_file(&workflow, "called");
+    running.signal("INT");
+    running.wait().exits(130);
+    workflow.project.write("answer", b"{\"jsonrpc\":\"2.0\",\"id\":@ID@,\"result\":{\"content\":[]}}\n");
+    workflow.resume().well();
+}
+
+#[test]
+fn an_error_names_a_few_of_many_tools() {
+    let tools: Vec<String> =
+        (0..1_000).map(|number| format!(r#"{{"name":"tool-{number}","inputSchema":{{}}}}"#)).collect();
+    let tools = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
+    let run = stubborn(b"", &tools, "  - {id: a, tool: s.other}\n").run().exits(1);
+    assert!(run.error("a").ends_with("`tool-19` and 980 more"), "{}", run.error("a"));
+}
+
+#[test]
+fn a_server_that_moved_is_an_error_that_names_its_new_place() {
+    let server = Server::new(|_, _| Reply::Answer(302, vec![("location", "/new".to_owned())], String::new()));
+    let text = format!("servers: {{s: {{url: '{}/old'}}}}\nsteps: [{{id: a, tool: s.t}}]\n", server.url());
+    let run = workflow(&text).run().exits(1);
+    let error = run.error("a");
+    assert!(error.contains("the server redirects to") && error.contains("/new"), "{error}");
+    assert!(server.received().iter().all(|received| received.line == "POST /old"));
+}

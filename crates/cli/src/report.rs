@@ -236,8 +236,8 @@ fn reads_without_names(error: &Error) -> bool {
     }
 }
 
-/// A message whose values cannot steer a terminal. Line breaks stay, and no line but the first begins at the margin: a
-/// value cannot forge a line of a report.
+/// A message whose values cannot steer a terminal. Line breaks stay, and no line but the first begins at the
+/// margin: a value cannot forge a line of a report.
 fn printable(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_PRINTED);
     let mut shown = String::with_capacity(end);
@@ -258,8 +258,8 @@ pub(crate) fn visible(text: &str) -> String {
     words::one_line(&text.replace('\t', "    ")).into_owned()
 }
 
-/// What is printed for people: line breaks and our own styles stay, everything else that steers a terminal is written
-/// out. Values were written out before; this is the last gate, for those that were forgotten.
+/// What is printed for people: line breaks and our own styles stay, everything else that steers a terminal is
+/// written out. Values were written out before; this is the last gate, for those that were forgotten.
 pub(crate) fn guard(text: &str) -> Cow<'_, str> {
     let steers = |char: char| words::is_steering(char) && char != '\n' && char != '\t';
     if !text.contains(steers) {

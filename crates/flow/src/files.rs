@@ -227,8 +227,8 @@ impl Files<'_> {
     }
 }
 
-/// The problem of a foreign file that is no workflow. The path may lead to any file of the machine, and a report is read by
-/// more people than that file, so nothing of its text is shown.
+/// The problem of a foreign file that is no workflow. The path may lead to any file of the machine, and a
+/// report is read by more people than that file, so nothing of its text is shown.
 pub(crate) fn foreign(name: &str, span: Span) -> Problem {
     let hint = "the files of a workflow are objects in YAML or JSON, and end with `.yaml`, `.yml` or `.json`";
     Check::Unreadable.at(span, format!("`{name}` is not a file of a workflow")).hint(hint)

@@ -20,8 +20,8 @@ pub const MAX_LENGTH: usize = 4 << 10;
 /// Maximum nesting of brackets and parentheses. The time to parse nested filters doubles with each level.
 pub const MAX_NESTING: usize = 8;
 
-/// Maximum number of places that a path may visit in a document, as far as that can be foreseen. Each `..` behind
-/// another one multiplies the number by the depth of the document.
+/// Maximum number of places that a path may visit in a document, as far as that can be foreseen. Each `..`
+/// behind another one multiplies the number by the depth of the document.
 pub const MAX_VISITS: u64 = 50_000_000;
 
 /// Selectors beside each other in brackets that cost no more than as many paths.

@@ -1,7 +1,7 @@
 //! The project: the folder that a workflow may read and write in, and where its store is.
 //!
-//! A path is judged twice: by its text, so that nothing can be learnt about files elsewhere, and by where its links
-//! lead.
+//! A path is judged twice: by its text, so that nothing can be learnt about files elsewhere, and by where its
+//! links lead.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -49,7 +49,8 @@ impl FileError {
 }
 
 impl Project {
-    /// The project of a folder: the nearest folder above that has a store or a repository, else the folder itself.
+    /// The project of a folder: the nearest folder above that has a store or a repository, else the folder
+    /// itself.
     pub fn of(here: &Path) -> io::Result<Self> {
         let here = here.canonicalize()?;
         let marked = |folder: &&Path| folder.join(STORE).is_dir() || folder.join(".git").exists();
@@ -177,8 +178,8 @@ impl Project {
         Ok(target)
     }
 
-    /// Where a path of the project leads, whether or not there is anything. A relative one is meant from the folder
-    /// that steps run in.
+    /// Where a path of the project leads, whether or not there is anything. A relative one is meant from the
+    /// folder that steps run in.
     pub fn place(&self, name: &str) -> Result<PathBuf, FileError> {
         let path = existing(&self.by_name(name, &self.here)?);
         self.check(name, &path)?;

@@ -1,8 +1,8 @@
-//! Folders that no step writes in by the path of a file: programs run what stands there, so a path that is data could
-//! choose a program.
+//! Folders that no step writes in by the path of a file: programs run what stands there, so a path that is
+//! data could choose a program.
 //!
-//! Names are compared as the most lenient file system would compare them: a repository is checked out on others, too.
-//! It reads no file and follows no link.
+//! Names are compared as the most lenient file system would compare them: a repository is checked out on
+//! others, too. It reads no file and follows no link.
 
 use std::path::{Component, Path};
 
@@ -26,7 +26,8 @@ impl ProtectedFolder {
     }
 
     fn named(name: &str) -> Option<Self> {
-        // NTFS has streams behind a colon and drops spaces and dots at the end; HFS+ drops characters without a width.
+        // NTFS has streams behind a colon and drops spaces and dots at the end; HFS+ drops characters without
+        // a width.
         let name = name.split(':').next().unwrap_or_default();
         let seen: String =
             name.chars().filter(|char| !is_ignored(*char)).flat_map(char::to_lowercase).collect();

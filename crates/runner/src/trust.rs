@@ -1,10 +1,10 @@
-//! Whose store it is. The journal of a store decides which programs a resumed run starts, so a store is used only if this
-//! user made it, as far as the file system and git can tell, or says so.
+//! Whose store it is. The journal of a store decides which programs a resumed run starts, so a store is used
+//! only if this user made it, as far as the file system and git can tell, or says so.
 //!
-//! What Threadline makes is a real folder with mode 0700 and a journal with mode 0600, and both belong to the user. A
-//! clone, an archive and another user do not leave that: git knows neither of these modes, and tracks what it brings.
-//! Nothing is remembered about a store that passes. One that does not is used after `--trust-store`, which is remembered
-//! in the state folder of the user, where no repository can write.
+//! What Threadline makes is a real folder with mode 0700 and a journal with mode 0600, and both belong to the
+//! user. A clone, an archive and another user do not leave that: git knows neither of these modes, and tracks
+//! what it brings. Nothing is remembered about a store that passes. One that does not is used after
+//! `--trust-store`, which is remembered in the state folder of the user, where no repository can write.
 //!
 //! It reads no journal and starts no run.
 
@@ -72,7 +72,8 @@ impl fmt::Display for StoreDoubt {
 
 impl std::error::Error for StoreDoubt {}
 
-/// Checks that a store is the user's own. One that is not there yet is; one with a folder that is too open is closed.
+/// Checks that a store is the user's own. One that is not there yet is; one with a folder that is too open is
+/// closed.
 pub fn check(store: &Path, purpose: StoreUse) -> Result<(), StoreDoubt> {
     let Ok(found) = fs::symlink_metadata(store) else { return Ok(()) };
     if is_trusted(store) {
@@ -124,8 +125,8 @@ fn check_owner(path: &Path, found: &Metadata) -> Result<(), StoreDoubt> {
     if is_own { Ok(()) } else { Err(StoreDoubt::Owner(path.to_owned())) }
 }
 
-/// Uses a store from now on, whoever made it. Where that cannot be remembered it holds for this process alone, and the
-/// error says why.
+/// Uses a store from now on, whoever made it. Where that cannot be remembered it holds for this process
+/// alone, and the error says why.
 pub fn trust(store: &Path) -> io::Result<()> {
     let Some(line) = line_of(store) else { return Ok(()) };
     if is_listed(&line) {

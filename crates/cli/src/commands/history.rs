@@ -53,8 +53,8 @@ pub(crate) fn store_of(
     }
     let flag = if purpose == StoreUse::Read { "`threadline runs --trust-store`" } else { "`--trust-store`" };
     let hint = format!(
-        "the journal of a store decides what a resumed run does; if you know where it comes from, {flag} uses it \
-         from now on, else remove it or begin a project of its own with `mkdir {STORE}`"
+        "the journal of a store decides what a resumed run does; if you know where it comes from, {flag} uses \
+         it from now on, else remove it or begin a project of its own with `mkdir {STORE}`"
     );
     Err(CommandFailure::NotStarted(vec![Report::with_hint(doubt, &hint)]))
 }

@@ -1,4 +1,5 @@
-//! Values that would steer a terminal, shown by every command that prints for people: none of their bytes arrives.
+//! Values that would steer a terminal, shown by every command that prints for people: none of their bytes
+//! arrives.
 
 use crate::harness::workflow;
 use crate::support::Project;

@@ -1,4 +1,5 @@
-//! A store that this user did not make is not used: not one of another user, nor a link, nor what came with a clone.
+//! A store that this user did not make is not used: not one of another user, nor a link, nor what came with a
+//! clone.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;

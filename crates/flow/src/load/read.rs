@@ -565,8 +565,8 @@ pub(super) fn no_bool(name: &str, node: &TreeNode) -> Problem {
     }
 }
 
-/// The problem of a key that an object does not have. To find the one that was meant takes its time, so that is done for
-/// the first problems of a file only; nobody reads more.
+/// The problem of a key that an object does not have. To find the one that was meant takes its time, so that
+/// is done for the first problems of a file only; nobody reads more.
 pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, known: usize) -> Problem {
     match object.find_unsupported(key) {
         Some(UnsupportedKey::Replaced(instead)) => {

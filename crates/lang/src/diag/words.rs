@@ -1,7 +1,7 @@
 //! The building blocks of messages: lists of names, counts, shortened texts, suggestions and durations.
 //!
-//! Every crate words its messages with these functions, so that the same thing reads the same everywhere. Nothing here
-//! decides what a message says, and nothing here prints.
+//! Every crate words its messages with these functions, so that the same thing reads the same everywhere.
+//! Nothing here decides what a message says, and nothing here prints.
 //!
 //! ```
 //! use threadline_lang::diag::words;
@@ -23,7 +23,8 @@ use super::nearest;
 /// The number of names that [`names`] writes out.
 const NAMES_SHOWN: usize = 20;
 
-/// Names for a note, separated by commas: `a, b, c`. Only the first twenty are written out: `a, b and 17 more`.
+/// Names for a note, separated by commas: `a, b, c`. Only the first twenty are written out: `a, b and 17
+/// more`.
 pub fn names(names: impl IntoIterator<Item = impl Display>) -> String {
     let mut out = String::new();
     let mut more = 0_usize;
@@ -115,8 +116,8 @@ pub fn shorten_middle(text: &str, max_chars: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &text[..at(first)], &text[at(length - last)..]))
 }
 
-/// Whether a character does something to a terminal or to the text around it, instead of being seen: a control character,
-/// or a mark of the direction of text.
+/// Whether a character does something to a terminal or to the text around it, instead of being seen: a
+/// control character, or a mark of the direction of text.
 pub fn is_steering(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')

@@ -1,8 +1,9 @@
-//! The git of the user, called in an environment of ours: nothing is asked of a terminal, no hook runs, nothing in the
-//! variables of this process or in a worktree leads to another repository. It knows no runs and no items.
+//! The git of the user, called in an environment of ours: nothing is asked of a terminal, no hook runs,
+//! nothing in the variables of this process or in a worktree leads to another repository. It knows no runs
+//! and no items.
 //!
-//! A worktree may hold whatever the steps of an item wrote. So once the repository is known every call names it, and what
-//! the files of a worktree say about a repository, its settings or its attributes is not read.
+//! A worktree may hold whatever the steps of an item wrote. So once the repository is known every call names
+//! it, and what the files of a worktree say about a repository, its settings or its attributes is not read.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -21,8 +22,8 @@ const KEPT_LINES: usize = 8;
 /// All that git may write. It is far above what any of our questions has for an answer.
 const MAX_OUTPUT: u64 = 1 << 30;
 
-/// The variables of git that say who the user is and how others are reached. Every other one is removed: they name
-/// repositories, indexes and dates that are not ours.
+/// The variables of git that say who the user is and how others are reached. Every other one is removed: they
+/// name repositories, indexes and dates that are not ours.
 const LEFT: &[&str] = &[
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
@@ -54,7 +55,8 @@ const SETTINGS: &[&str] = &[
     "merge.autoStash=false",
     // A folder that holds the parts of a repository is one only where we say so.
     "safe.bareRepository=explicit",
-    // Filters and merge drivers are chosen by what is committed. Older versions than 2.43 do not know this setting.
+    // Filters and merge drivers are chosen by what is committed. Older versions than 2.43 do not know this
+    // setting.
     "attr.tree=HEAD",
 ];
 
@@ -120,7 +122,8 @@ impl Git {
         GitCall { known, ..self.within(working_tree, purpose) }
     }
 
-    /// A call within a folder, in the repository that git finds around it. The purpose completes "git could not ...".
+    /// A call within a folder, in the repository that git finds around it. The purpose completes "git could
+    /// not ...".
     pub(super) fn within<'g>(&'g self, folder: &'g Path, purpose: impl Into<String>) -> GitCall<'g> {
         let purpose = purpose.into();
         GitCall { git: self, folder, purpose, known: Vec::new(), arguments: Vec::new(), input: None }
@@ -184,7 +187,8 @@ impl GitCall<'_> {
             grace: Duration::from_secs(5),
             spool: self.git.spool.clone(),
         };
-        // Git is not interrupted: each call is short, and what it leaves half done somebody would have to put right.
+        // Git is not interrupted: each call is short, and what it leaves half done somebody would have to put
+        // right.
         let ended =
             run(&spec, &Control::new(), &mut |_, _| {}).map_err(|error| WorktreeError::NoGit { error })?;
         let unread = |error| WorktreeError::io(&self.git.spool, &error);

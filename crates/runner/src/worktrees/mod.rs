@@ -1,13 +1,14 @@
 //! A working tree for each item that is being worked on, and one branch for what all of them did.
 //!
-//! A run has a branch, `threadline/RUN`, that begins at the user's commit. An item works in a worktree of its own, on a
-//! branch of its own, `threadline/RUN.item-7`. When it did well its commits are merged into the run's branch, one item
-//! at a time, without a working tree. The user's branch, index and files change in
+//! A run has a branch, `threadline/RUN`, that begins at the user's commit. An item works in a worktree of its
+//! own, on a branch of its own, `threadline/RUN.item-7`. When it did well its commits are merged into the
+//! run's branch, one item at a time, without a working tree. The user's branch, index and files change in
 //! [`Worktrees::merge_into_original`] and nowhere else.
 //!
-//! Nothing is remembered beside git, so that a kill at any instant loses nothing: an item is in flight as long as one
-//! of the run's worktrees is on its branch; a branch of an item that no worktree is on was kept; anything else is left
-//! over, and [`Worktrees::open`] removes it. A worktree that is done is used for the next item.
+//! Nothing is remembered beside git, so that a kill at any instant loses nothing: an item is in flight as
+//! long as one of the run's worktrees is on its branch; a branch of an item that no worktree is on was kept;
+//! anything else is left over, and [`Worktrees::open`] removes it. A worktree that is done is used for the
+//! next item.
 //!
 //! It decides nothing about items: not whether they did well, nor whether they are tried again.
 
@@ -73,7 +74,8 @@ pub struct Entered {
     pub here: PathBuf,
     /// The branch that the item commits on.
     pub branch: String,
-    /// Whether the item was here before: everything is as it was left. Else it begins with what the run's branch has.
+    /// Whether the item was here before: everything is as it was left. Else it begins with what the run's
+    /// branch has.
     pub again: bool,
 }
 
@@ -100,11 +102,11 @@ pub struct Closed {
 }
 
 impl Worktrees {
-    /// Opens the worktrees of a run, or opens them again. What a killed process left half done is put right; items in
-    /// flight stay as they are.
+    /// Opens the worktrees of a run, or opens them again. What a killed process left half done is put right;
+    /// items in flight stay as they are.
     ///
-    /// `root` is any folder of the user's repository. `folder` is where the worktrees are; it belongs to this run
-    /// alone. No process of the run may be alive, see [`crate::process::end_left_over`].
+    /// `root` is any folder of the user's repository. `folder` is where the worktrees are; it belongs to this
+    /// run alone. No process of the run may be alive, see [`crate::process::end_left_over`].
     pub fn open(
         root: &Path,
         folder: &Path,
@@ -116,8 +118,8 @@ impl Worktrees {
         tidy::open(repository, BranchNames::new(run), folder)
     }
 
-    /// The worktree of an item, on the item's branch. The first time the item begins with what the run's branch has
-    /// then; until it is merged or abandoned it is given the same worktree again.
+    /// The worktree of an item, on the item's branch. The first time the item begins with what the run's
+    /// branch has then; until it is merged or abandoned it is given the same worktree again.
     pub fn enter(&self, item: u64) -> Result<Entered, WorktreeError> {
         if let Some(place) = self.state().in_flight.get(&item) {
             return Ok(self.entered(place, true));
@@ -141,8 +143,8 @@ impl Worktrees {
 
     /// The item did well: its commits go into the run's branch. To merge it again does nothing.
     ///
-    /// A conflict, or work that is in no commit, is an error. The run's branch is as it was and the item is in flight,
-    /// for [`Self::abandon`] to keep its work or not.
+    /// A conflict, or work that is in no commit, is an error. The run's branch is as it was and the item is
+    /// in flight, for [`Self::abandon`] to keep its work or not.
     pub fn merge(&self, item: u64) -> Result<Merged, WorktreeError> {
         let Some(place) = self.place(item) else { return self.merged_earlier(item) };
         let status = self.status(&place)?;
@@ -174,9 +176,9 @@ impl Worktrees {
         if merged == Merged::Nothing && place.found { self.merged_earlier(item) } else { Ok(merged) }
     }
 
-    /// The item failed, or is tried again from the beginning. With `keep` its branch remains if there is any work on
-    /// it; work in no commit is committed there first. What is ignored, or in a repository of its own, is not kept.
-    /// The name of the branch that was kept, now or the last time the item was abandoned.
+    /// The item failed, or is tried again from the beginning. With `keep` its branch remains if there is any
+    /// work on it; work in no commit is committed there first. What is ignored, or in a repository of its
+    /// own, is not kept. The name of the branch that was kept, now or the last time the item was abandoned.
     pub fn abandon(&self, item: u64, keep: bool) -> Result<Option<String>, WorktreeError> {
         let Some(place) = self.place(item) else {
             let kept = self.repository.branches(&self.names.of_item(item), None)?;
@@ -199,8 +201,8 @@ impl Worktrees {
         Ok(kept.then_some(place.branch))
     }
 
-    /// The run is over, or pauses. Worktrees are removed, but for those of items in flight. The run's branch remains
-    /// if it has commits, and so do branches that were kept.
+    /// The run is over, or pauses. Worktrees are removed, but for those of items in flight. The run's branch
+    /// remains if it has commits, and so do branches that were kept.
     pub fn close(&self) -> Result<Closed, WorktreeError> {
         let mut state = self.state();
         tidy::tidy(self, &mut state)?;
@@ -219,8 +221,9 @@ impl Worktrees {
         Ok(Closed { branch: needed.then(|| self.branch().to_owned()), commits, kept, in_flight })
     }
 
-    /// Merges the run's branch into the branch that the run began on, wherever that is checked out, or nowhere. A
-    /// conflict, or a changed file that would be overwritten, is an error, and everything is as it was.
+    /// Merges the run's branch into the branch that the run began on, wherever that is checked out, or
+    /// nowhere. A conflict, or a changed file that would be overwritten, is an error, and everything is as it
+    /// was.
     pub fn merge_into_original(&self) -> Result<Merged, WorktreeError> {
         let _state = self.state();
         let branch = self.branch().to_owned();

@@ -1,5 +1,5 @@
-//! The repository of the user: what it is asked, and the few ways in which it is changed. It knows no runs and no
-//! items.
+//! The repository of the user: what it is asked, and the few ways in which it is changed. It knows no runs
+//! and no items.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -95,7 +95,8 @@ impl Repository {
         self.git.at(worktree, &self.kept(worktree), purpose)
     }
 
-    /// What git keeps about a worktree. Its own link to that is not asked: whoever writes in it can change the link.
+    /// What git keeps about a worktree. Its own link to that is not asked: whoever writes in it can change
+    /// the link.
     pub(super) fn kept(&self, worktree: &Path) -> PathBuf {
         let known = self.shared.join("worktrees");
         // Git takes the name of the folder, unless that is taken.
@@ -215,8 +216,8 @@ impl Repository {
             .done()
     }
 
-    /// The branches whose short names begin like this, sorted; of these only the ones that a commit contains, if one
-    /// is given. What begins like this holds no `/` afterwards.
+    /// The branches whose short names begin like this, sorted; of these only the ones that a commit contains,
+    /// if one is given. What begins like this holds no `/` afterwards.
     pub(super) fn branches(&self, begin: &str, within: Option<&str>) -> Result<Vec<String>, WorktreeError> {
         let call = self.call("list branches");
         let call = call.args(["for-each-ref", "--format=%(refname:lstrip=2)"]);
@@ -240,7 +241,8 @@ impl Repository {
         Ok(all)
     }
 
-    /// What the working tree of a call holds that is in no commit: changed files, and new ones that are not ignored.
+    /// What the working tree of a call holds that is in no commit: changed files, and new ones that are not
+    /// ignored.
     pub(super) fn status(call: GitCall<'_>) -> Result<TreeStatus, WorktreeError> {
         let call = call.args(["status", "--porcelain=v2", "--branch", "-z", "--no-renames"]);
         let answer = call.args(["--untracked-files=normal", "--ignore-submodules=untracked"]).bytes()?;

@@ -1,4 +1,5 @@
-//! What a run has in the repository, found again: what is in flight, what was kept, and what is left over and goes.
+//! What a run has in the repository, found again: what is in flight, what was kept, and what is left over and
+//! goes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -22,7 +23,8 @@ const BEGUN: &str = "begun";
 /// Its first line. The number changes with the format.
 const VERSION: &str = "threadline worktrees 1";
 
-/// What git keeps about a worktree when nothing special is going on there: no rebase, no lock, no setting of its own.
+/// What git keeps about a worktree when nothing special is going on there: no rebase, no lock, no setting of
+/// its own.
 const PLAIN: &[&str] =
     &["HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "commondir", "gitdir", "index", "logs", "refs"];
 

@@ -1,7 +1,8 @@
-//! The summary of a failed run: the name of each failed step, the values it read, and the command that tells more.
+//! The summary of a failed run: the name of each failed step, the values it read, and the command that tells
+//! more.
 //!
-//! It never repeats what the screen has said: a reason is given only if no line gave it, and values only if no
-//! diagnostic showed them.
+//! It never repeats what the screen has said: a reason is given only if no line gave it, and values only if
+//! no diagnostic showed them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -115,8 +116,8 @@ impl FailureSummary<'_> {
     }
 }
 
-/// The values of environment variables whose names say that nobody else may see them. A log of a failed run is read by
-/// more people than its journal.
+/// The values of environment variables whose names say that nobody else may see them. A log of a failed run
+/// is read by more people than its journal.
 fn secrets_of(told: &StepExplanation) -> Vec<String> {
     let secret = told.references().map(|reference| &reference.resolution).filter(|resolution| {
         &*resolution.root == "env" && resolution.first.as_deref().is_some_and(is_secret_name)

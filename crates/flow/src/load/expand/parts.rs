@@ -157,7 +157,8 @@ impl Expander<'_> {
     fn read_tree(&mut self, name: &str, span: Span) -> Option<TreeNode> {
         match self.file.read_part(name, &Syntax::DEFAULT.limits) {
             Some(Ok(tree)) => Some(tree),
-            // The path may lead to any file of the machine, and a report is read by more people than that file.
+            // The path may lead to any file of the machine, and a report is read by more people than that
+            // file.
             Some(Err(_)) if is_foreign(self.file.name(), name) => {
                 self.report(files::foreign(name, span));
                 None

@@ -16,7 +16,13 @@ pub(crate) struct MemoryJournal<'j>(pub(crate) &'j [Event]);
 
 /// An event that does not hold what was looked for.
 #[derive(Debug)]
-pub(crate) struct MissingValue(pub(crate) Seq);
+pub(crate) struct MissingValue(
+    #[cfg_attr(
+        not(feature = "testing"),
+        allow(dead_code, reason = "only the simulator says which event it is")
+    )]
+    pub(crate) Seq,
+);
 
 impl<'j> MemoryJournal<'j> {
     pub(crate) fn event(self, seq: Seq) -> Result<&'j Event, MissingValue> {

@@ -202,7 +202,7 @@ impl Repository {
                 lock.remove()?;
                 self.try_change(purpose, changes)
             }
-            (changed, _) => changed,
+            (outcome, _) => outcome,
         }
     }
 

@@ -93,6 +93,7 @@ fn report() {
 }
 
 /// Does what is not done, until something fails.
+#[expect(clippy::print_stderr, reason = "the first process shows what the last life said")]
 fn drive(project: &Path, run_id: &str) {
     let folder = project.join(".threadline/worktrees/r1");
     let worktrees = Worktrees::open(project, &folder, &RunId::new(run_id).unwrap(), &environment()).unwrap();

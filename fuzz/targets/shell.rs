@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_flow::shell::{AnalysisContext, Argv, Dialect, analyse};
+use threadline_flow::shell::{AnalysisContext, Argv, Dialect, EnvironmentName, analyse};
 use threadline_fuzz::prepare;
 use threadline_lang::diag::Severity;
 use threadline_lang::{Session, Syntax};
@@ -17,11 +17,11 @@ use fixture::{FakeWorld, check_spans, scope, small_limits};
 
 fuzz_target!(init: prepare(), |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for dialect in [Dialect::Bash, Dialect::Posix, Dialect::Zsh] {
+    for dialect in [Dialect::Bash, Dialect::Posix, Dialect::Sh, Dialect::Zsh] {
         check(text, dialect);
     }
     let entries: Vec<&str> = text.lines().collect();
-    let (argv, problems) = Argv::analyse(&entries, &Syntax::DEFAULT);
+    let (argv, problems) = Argv::analyse(&entries, &AnalysisContext::new(Dialect::Posix, &Syntax::DEFAULT, &|_| true));
     for (entry, problem) in &problems {
         assert!(entries[*entry].get(problem.span.range()).is_some(), "{problem:?} in {text:?}");
     }
@@ -35,7 +35,7 @@ fn check(text: &str, dialect: Dialect) {
     let syntax = Syntax { kinds: vec!["ticket".into()], ..Syntax::DEFAULT };
     let roots = |name: &str| known.iter().any(|known| known == name);
     let literal = |name: &str| (name == "x").then(|| "echo \"x\" |".into());
-    let environment = ["set".into()];
+    let environment = [EnvironmentName { name: "set".into(), holds_value: true }];
     let setting = AnalysisContext {
         known: &|| known.clone(),
         environment: &environment,

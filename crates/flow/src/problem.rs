@@ -9,7 +9,7 @@ use crate::shell::ShellProblem;
 
 /// A problem of a workflow file. Its span is a range of the text of the file.
 pub use threadline_lang::diag::Diagnostic as Problem;
-pub use threadline_lang::source::{in_order, of_language, place_in};
+pub use threadline_lang::source::{PlaceFinder, in_order, of_language, place_in};
 
 /// The problem for an error of the YAML or JSON reader.
 pub fn of_reading(error: &ReadError) -> Problem {

@@ -329,3 +329,13 @@ fn many_errors_in_one_line() {
     project.write("doc.json", format!("[{}]", vec!["\"${zzz}\""; 100_000].join(",")).as_bytes());
     assert_eq!(run(&project, &["resolve", "doc.json"]).exit, 1);
 }
+
+/// The places of many references in one text take one walk over it.
+#[test]
+fn references_in_one_quoted_text() {
+    let project = Project::new();
+    let references = "${inputs.a} ".repeat(200_000);
+    let file = format!("inputs: {{a: {{type: text, default: x}}}}\nsteps:\n  - value: \"{references}\"\n");
+    project.write("w.yaml", file.as_bytes());
+    gave(&run(&project, &["check", "w.yaml"]), "w.yaml: ok, 1 step\n");
+}

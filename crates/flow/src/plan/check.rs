@@ -24,7 +24,7 @@ use crate::model::{
     self, Action, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach, Setting, Step, StepField, ToolCall,
     agent_fields, loop_fields, server_fields, step_fields,
 };
-use crate::problem::{self, Problem, place_in};
+use crate::problem::{self, PlaceFinder, Problem};
 use crate::shell::{Argv, ShellScript};
 
 /// What the expectation of a step looks at.
@@ -47,6 +47,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         plan,
         called,
         old_spellings: Vec::new(),
+        places: PlaceFinder::default(),
         problems: Vec::new(),
         of_items: BTreeMap::new(),
         loop_graph: None,
@@ -98,6 +99,7 @@ pub(super) struct Checker<'p> {
     pub(super) links: Vec<Vec<(usize, NodeDependency)>>,
     /// Where meta data is read beside the value.
     old_spellings: Vec<Span>,
+    places: PlaceFinder,
     /// Names of items and phases, and whose they are: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
     /// The states of a loop, when every one that is led to is known.
@@ -254,8 +256,8 @@ impl Checker<'_> {
     }
 
     /// Where a reference stands in the file.
-    pub(super) fn place(&self, origin: &Origin, span: Span) -> Span {
-        place_in(origin, span, self.plan.workflow.file.text())
+    pub(super) fn place(&mut self, origin: &Origin, span: Span) -> Span {
+        self.places.place_in(origin, span, self.plan.workflow.file.text())
     }
 
     /// A step in a sentence.
@@ -796,7 +798,8 @@ impl Checker<'_> {
         let Some((at, field)) = field_after(reference, end_of_output(reference, name)) else { return };
         if MOVED_TO_META.contains(&field) {
             let at = reference.span.range().start + at;
-            self.old_spellings.push(self.place(origin, Span::new(at, at)));
+            let span = self.place(origin, Span::new(at, at));
+            self.old_spellings.push(span);
         }
     }
 

@@ -1,9 +1,8 @@
 //! From a place in a text back to its place in the file: escapes, doubled quotes, folded lines, indentation.
 //!
 //! Templates are parsed from decoded text; their diagnostics point into the file. The walk decodes the source
-//! again, step by step, until it has made as many bytes as were asked for.
-
-use std::ops::ControlFlow::{self, Break, Continue};
+//! once and notes where each stretch of the decoded text begins in it, so that many places of one long text
+//! cost one walk.
 
 use crate::data::{Style, json};
 use crate::diag::Span;
@@ -12,54 +11,97 @@ use crate::diag::Span;
 /// for, that is where the escape begins; for a line break or space that folding made, the end of the line.
 /// An offset past the end gives the end of the scalar.
 pub fn locate(source: &str, scalar: Span, style: Style, offset: usize) -> usize {
-    let (start, end) = (scalar.start as usize, scalar.end as usize);
-    let Some(whole) = source.get(start..end) else { return start };
-    let quote = usize::from(matches!(style, Style::Json | Style::Double | Style::Single));
-    let text = whole.get(quote..whole.len().saturating_sub(quote)).unwrap_or("");
-    let mut walk = OffsetWalk { text, at: 0, left: offset };
-    let walked = match style {
-        Style::Json => walk.flow(json_escape),
-        Style::Double => walk.flow(yaml_escape),
-        Style::Single => walk.flow(doubled_quote),
-        Style::Plain => walk.flow(|_| None),
-        Style::Literal | Style::Folded => walk.block(&Block::new(&source[..start], style == Style::Folded)),
-    };
-    match walked {
-        Break(at) => start + quote + at,
-        Continue(()) => end,
+    ScalarPlaces::new(source, scalar, style).locate(offset)
+}
+
+/// Where each stretch of the decoded text of one scalar stands in the source.
+pub struct ScalarPlaces {
+    stretches: Vec<Stretch>,
+    /// The length of the decoded text.
+    decoded: usize,
+    /// Where the scalar ends in the source.
+    end: usize,
+}
+
+/// A part of the decoded text that begins at `decoded` and stands at `source`.
+struct Stretch {
+    decoded: usize,
+    source: usize,
+    /// Whether its bytes stand for themselves; otherwise all of them come from one place.
+    plain: bool,
+}
+
+impl ScalarPlaces {
+    /// Walks the scalar once.
+    pub fn new(source: &str, scalar: Span, style: Style) -> Self {
+        let (start, end) = (scalar.start as usize, scalar.end as usize);
+        let Some(whole) = source.get(start..end) else {
+            return Self { stretches: Vec::new(), decoded: 0, end: start };
+        };
+        let quote = usize::from(matches!(style, Style::Json | Style::Double | Style::Single));
+        let text = whole.get(quote..whole.len().saturating_sub(quote)).unwrap_or("");
+        let mut walk = ScalarWalk { text, start: start + quote, at: 0, decoded: 0, stretches: Vec::new() };
+        match style {
+            Style::Json => walk.flow(json_escape),
+            Style::Double => walk.flow(yaml_escape),
+            Style::Single => walk.flow(doubled_quote),
+            Style::Plain => walk.flow(|_| None),
+            Style::Literal | Style::Folded => {
+                walk.block(&Block::new(&source[..start], style == Style::Folded));
+            }
+        }
+        Self { stretches: walk.stretches, decoded: walk.decoded, end }
+    }
+
+    /// As [`locate`] says.
+    pub fn locate(&self, offset: usize) -> usize {
+        let after = self.stretches.partition_point(|stretch| stretch.decoded <= offset);
+        match after.checked_sub(1).and_then(|at| self.stretches.get(at)) {
+            Some(stretch) if offset < self.decoded => {
+                stretch.source + if stretch.plain { offset - stretch.decoded } else { 0 }
+            }
+            _ => self.end,
+        }
     }
 }
 
-struct OffsetWalk<'t> {
+struct ScalarWalk<'t> {
     text: &'t str,
-    /// Where the walk is in the source of the scalar.
+    /// Where the text begins in the source.
+    start: usize,
+    /// Where the walk is in the text.
     at: usize,
-    /// How many decoded bytes there are still to go.
-    left: usize,
+    /// How many decoded bytes the walk has made.
+    decoded: usize,
+    stretches: Vec<Stretch>,
 }
 
 /// The lengths, decoded and in the source, of what stands at the start of a text for something else.
 type Escape = fn(&str) -> Option<(usize, usize)>;
 
-impl OffsetWalk<'_> {
+impl ScalarWalk<'_> {
     /// A step that makes `decoded` bytes from `source` ones.
-    fn step(&mut self, decoded: usize, source: usize) -> ControlFlow<usize> {
-        if self.left < decoded {
-            return Break(self.at);
-        }
-        self.left -= decoded;
-        self.at += source;
-        Continue(())
+    fn step(&mut self, decoded: usize, source: usize) {
+        self.go(decoded, source, false);
     }
 
     /// A step over bytes that stand for themselves.
-    fn plain(&mut self, len: usize) -> ControlFlow<usize> {
-        if self.left < len {
-            return Break(self.at + self.left);
+    fn plain(&mut self, len: usize) {
+        self.go(len, len, true);
+    }
+
+    fn go(&mut self, decoded: usize, len: usize, plain: bool) {
+        let source = self.start + self.at;
+        let continues = plain
+            && self
+                .stretches
+                .last()
+                .is_some_and(|last| last.plain && source - last.source == self.decoded - last.decoded);
+        if decoded > 0 && !continues {
+            self.stretches.push(Stretch { decoded: self.decoded, source, plain });
         }
-        self.left -= len;
+        self.decoded += decoded;
         self.at += len;
-        Continue(())
     }
 
     fn rest(&self) -> &str {
@@ -67,39 +109,38 @@ impl OffsetWalk<'_> {
     }
 
     /// A text whose lines are folded, with or without quotes.
-    fn flow(&mut self, escape: Escape) -> ControlFlow<usize> {
+    fn flow(&mut self, escape: Escape) {
         while let Some(c) = self.rest().chars().next() {
             let blank = self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
             if line_break(&self.rest()[blank..]) > 0 {
                 let (lines, len) = fold(&self.rest()[blank..]);
-                self.step(lines.max(1), blank + len)?;
+                self.step(lines.max(1), blank + len);
             } else if blank > 0 {
-                self.plain(blank)?;
+                self.plain(blank);
             } else if let Some((decoded, len)) = escape(self.rest()) {
                 let continues = c == '\\' && line_break(&self.rest()[1..]) > 0;
                 let (decoded, folded) = if continues { fold(&self.rest()[1..]) } else { (decoded, len - 1) };
-                self.step(decoded, 1 + folded)?;
+                self.step(decoded, 1 + folded);
             } else {
-                self.plain(c.len_utf8())?;
+                self.plain(c.len_utf8());
             }
         }
-        Continue(())
     }
 
     /// A block after `|` or `>`.
-    fn block(&mut self, block: &Block) -> ControlFlow<usize> {
-        self.step(block.blank_lines, 0)?;
+    fn block(&mut self, block: &Block) {
+        self.step(block.blank_lines, 0);
         let mut blank = begins_blank(self.rest());
         loop {
             let line = self.rest().find(['\n', '\r']).unwrap_or(self.rest().len());
-            self.plain(line)?;
+            self.plain(line);
             let (empty_lines, len) = block.to_next_line(self.rest());
             let next_blank = begins_blank(&self.rest()[len..]);
             let folded = block.folded && !blank && !next_blank;
             let made = if folded { empty_lines.max(1) } else { 1 + empty_lines };
-            self.step(made, len)?;
+            self.step(made, len);
             if len == 0 {
-                return Continue(());
+                return;
             }
             blank = next_blank;
         }

@@ -1,6 +1,7 @@
 //! Where a problem stands: from a scalar's own text back to the bytes of the file.
 
-use crate::data::{self, Style};
+use crate::data::Style;
+use crate::data::locate::ScalarPlaces;
 use crate::diag::error::{Error, Origin};
 use crate::diag::{Diagnostic, Span};
 
@@ -19,10 +20,30 @@ pub fn in_order(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
 
 /// The bytes of a file that a span of a scalar's text stands for.
 pub fn place_in(origin: &Origin, span: Span, text: &str) -> Span {
-    let at = |offset: u32| data::locate::locate(text, origin.span, origin.style, offset as usize);
-    let (start, end) = (at(span.start), at(span.end));
-    // The end of a text stands before its quote.
-    let quoted = matches!(origin.style, Style::Json | Style::Single | Style::Double);
-    let behind = quoted && end > start && end == origin.span.range().end;
-    Span::new(start, end.max(start) - usize::from(behind))
+    PlaceFinder::default().place_in(origin, span, text)
+}
+
+/// Finds places of one file. It remembers the scalar that it walked last, so that thousands of references in
+/// one text cost one walk.
+#[derive(Default)]
+pub struct PlaceFinder {
+    walked: Option<(Span, Style, ScalarPlaces)>,
+}
+
+impl PlaceFinder {
+    /// The bytes of the file that a span of a scalar's text stands for.
+    pub fn place_in(&mut self, origin: &Origin, span: Span, text: &str) -> Span {
+        let is_walked = |(scalar, style, _): &(Span, Style, ScalarPlaces)| {
+            *scalar == origin.span && *style == origin.style
+        };
+        let walked = self.walked.take().filter(is_walked);
+        let (_, _, places) = self.walked.insert(walked.unwrap_or_else(|| {
+            (origin.span, origin.style, ScalarPlaces::new(text, origin.span, origin.style))
+        }));
+        let (start, end) = (places.locate(span.start as usize), places.locate(span.end as usize));
+        // The end of a text stands before its quote.
+        let quoted = matches!(origin.style, Style::Json | Style::Single | Style::Double);
+        let behind = quoted && end > start && end == origin.span.range().end;
+        Span::new(start, end.max(start) - usize::from(behind))
+    }
 }

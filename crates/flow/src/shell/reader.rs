@@ -13,9 +13,9 @@ use ecow::EcoString;
 use threadline_lang::diag::{Severity, Span};
 use threadline_lang::{Binding, Embedded, Limit};
 
-use super::commands::PendingDocument;
 use super::hazards::{self, Hazard, HazardRule};
 use super::names::Owner;
+use super::redirections::PendingDocument;
 use super::tree::{ScriptTree, Word, WordPart};
 use super::{AnalysisContext, Dialect, MAX_PROBLEMS, ShellProblem};
 

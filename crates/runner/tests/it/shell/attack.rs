@@ -98,6 +98,7 @@ fn ways<'p>(parts: &'p Parts, sinks: &'p [Sink], count: usize, name: &str) -> Ve
         single = single.into_iter().step_by(step).collect();
     }
     ways.extend(single);
+    ways.retain(|way| way.script().is_some());
     let drawing = Drawing::new(parts, sinks, shells);
     let mut seen: BTreeSet<String> = ways.iter().map(Way::title).collect();
     while ways.len() < count {
@@ -108,7 +109,6 @@ fn ways<'p>(parts: &'p Parts, sinks: &'p [Sink], count: usize, name: &str) -> Ve
             ways.push(way);
         }
     }
-    ways.retain(|way| way.script().is_some());
     ways
 }
 

@@ -164,7 +164,8 @@ fn benchmark(project: &Project, _: Effort) -> Result<Outcome, Failure> {
     }
     let mut command = project.cargo(&["run", "--locked", "--manifest-path", manifest]);
     run_command(
-        command.args(["--", "--rounds", "1"]),
+        // What the tests were built with is built already.
+        command.args(["--", "--rounds", "1"]).env("CARGO_TARGET_DIR", &project.target),
         "the benchmark checks the output of what it measures; see which check failed above",
     )?;
     Ok(Outcome::Passed)

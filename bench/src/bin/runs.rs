@@ -35,8 +35,13 @@ fn measure() -> Result<(), String> {
     let mut rounds = 5;
     let mut largest = 100_000;
     let mut only_loops = false;
+    let mut other = None;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
+        if arg == "--against" {
+            other = Some(args.next().ok_or("`--against` takes the path of another binary")?);
+            continue;
+        }
         if arg == "--loops" {
             only_loops = true;
             continue;
@@ -47,14 +52,19 @@ fn measure() -> Result<(), String> {
             ("--largest", Some(number)) => largest = number,
             _ => {
                 return Err(
-                    "usage: runs [--loops] [--rounds N] [--largest STEPS]; a million items with `--largest 1000000`"
+                    "usage: runs [--loops] [--against BINARY] [--rounds N] [--largest STEPS]; \
+                     a million items with `--largest 1000000`"
                         .to_owned(),
                 );
             }
         }
     }
     let bench = Bench::new()?;
+    if let Some(other) = other {
+        return bench.against(Path::new(&other), rounds);
+    }
     if !only_loops {
+        bench.checks(rounds)?;
         bench.against_xargs(rounds)?;
         bench.interpolation(rounds)?;
         bench.start_up(rounds.max(3) * 4)?;
@@ -109,14 +119,19 @@ impl Bench {
 
     /// Runs a workflow in a new store; it must end well.
     fn run(&self, file: &str) -> Result<Timed, String> {
+        self.call(&self.binary, &["run", "--stats", file])
+    }
+
+    /// Calls a binary in a folder with an empty store; it must end well.
+    fn call(&self, binary: &Path, args: &[&str]) -> Result<Timed, String> {
         let store = self.folder.join(".threadline");
         if store.exists() {
             std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
         }
         std::fs::create_dir(&store).map_err(|error| error.to_string())?;
         let clock = Instant::now();
-        let output = Command::new(&self.binary)
-            .args(["run", "--stats", file])
+        let output = Command::new(binary)
+            .args(args)
             .current_dir(&self.folder)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -125,7 +140,7 @@ impl Bench {
         let elapsed = clock.elapsed();
         let stderr = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
-            return Err(format!("{file} failed: {stderr}"));
+            return Err(format!("{} {} failed: {stderr}", binary.display(), args.join(" ")));
         }
         let stats = stderr.lines().rev().find_map(|line| serde_json::from_str(line).ok());
         Ok(Timed { elapsed, stats })
@@ -312,6 +327,58 @@ impl Bench {
         Ok(())
     }
 
+    /// What `check` takes for a step of shell text as people write it, when there are many.
+    fn checks(&self, rounds: usize) -> Result<(), String> {
+        println!("steps of shell text     µs a step in `check`");
+        for count in [250, STEPS, 4 * STEPS] {
+            self.write("scripts.yaml", &scripts(count))?;
+            let mut times = Vec::new();
+            for _ in 0..rounds {
+                times.push(self.call(&self.binary, &["check", "scripts.yaml"])?.elapsed);
+            }
+            println!("  {count:>7} {:>36.1}", 1e3 * per(median(times), count));
+        }
+        Ok(())
+    }
+
+    /// This binary beside another one, such as that of an earlier commit, in turns.
+    fn against(&self, other: &Path, rounds: usize) -> Result<(), String> {
+        self.write("scripts.yaml", &scripts(STEPS))?;
+        self.write("values.yaml", &items(10 * STEPS, "value: ${item}"))?;
+        self.write("argv.yaml", &items(STEPS, "argv: [\"true\"]"))?;
+        self.write("shell.yaml", &items(STEPS, "shell: \"true\""))?;
+        self.write("map.yaml", &map(10 * STEPS, "value: \"${= int(item) * 2 }\""))?;
+        self.write("programs.yaml", &map(STEPS, "argv: [\"true\"]"))?;
+        self.write("loop.yaml", &repeat(10 * STEPS, ""))?;
+        self.write("acting.yaml", &repeat(STEPS, "argv: [\"true\"], "))?;
+        self.write("graph.yaml", &nodes(STEPS, |at| format!("value: {at}")))?;
+        self.write("small.yaml", "steps:\n  - value: 1\n")?;
+        let workloads = [
+            ("check, 1,000 steps of shell text", "check", "scripts.yaml"),
+            ("10,000 values in a foreach", "run", "values.yaml"),
+            ("1,000 x `true` in a foreach", "run", "argv.yaml"),
+            ("1,000 x `true` by a shell", "run", "shell.yaml"),
+            ("a map of 10,000 values", "run", "map.yaml"),
+            ("a map of 1,000 x `true`", "run", "programs.yaml"),
+            ("10,000 transitions", "run", "loop.yaml"),
+            ("1,000 transitions with `true`", "run", "acting.yaml"),
+            ("a graph of 1,000 values", "run", "graph.yaml"),
+            ("a list of one value", "run", "small.yaml"),
+        ];
+        println!("                                          ms   the other   ratio");
+        for (name, command, file) in workloads {
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for round in 0..2 * rounds {
+                let (binary, times) =
+                    if round % 4 == 0 || round % 4 == 3 { (other, &mut theirs) } else { (&*self.binary, &mut ours) };
+                times.push(self.call(binary, &[command, file])?.elapsed);
+            }
+            let (ours, theirs) = (per(median(ours), 1), per(median(theirs), 1));
+            println!("  {name:<34} {ours:>8.1} {theirs:>11.1} {:>7.2}", ours / theirs);
+        }
+        Ok(())
+    }
+
     /// How long it takes to start, beside a shell that does nothing.
     fn start_up(&self, rounds: usize) -> Result<(), String> {
         self.write("small.yaml", "steps:\n  - value: 1\n")?;
@@ -384,6 +451,32 @@ fn items(count: usize, step: &str) -> String {
         "context:\n  word: \"it's\"\nsteps:\n  - foreach: [{}]\n    parallel: 2\n    do:\n      - {step}\n",
         list.join(", ")
     )
+}
+
+/// Scripts as people write them, with values in them.
+const SCRIPTS: [&str; 8] = [
+    "set -euo pipefail\necho \"building ${inputs.name}\"\nmkdir -p \"out/${inputs.name}\"\ncp a.txt \"out/${inputs.name}/a.txt\"",
+    "tmp=$(mktemp)\ntrap 'rm -f \"$tmp\"' EXIT\nprintf '%s\\n' ${inputs.name} > \"$tmp\"\nsort -u \"$tmp\" | head -n 5",
+    "for f in src/*.c; do\n  [ -e \"$f\" ] || continue\n  grep -n -- ${inputs.name} \"$f\" || true\ndone",
+    "git log --oneline -n 5\ngit tag -a v1 -m ${inputs.name}\ngit push origin HEAD",
+    "curl -fsS -G --data-urlencode q=${inputs.name} https://example.com/search | jq -r '.items[].id'",
+    "lines=$(wc -l < a.txt)\nif [ \"$lines\" -gt 3 ]; then echo \"${inputs.name}: $lines lines\"; else exit 1; fi",
+    "case ${inputs.name} in\n  release) make release ;;\n  *) make test ;;\nesac",
+    "while IFS= read -r line; do\n  printf '%s: %s\\n' ${inputs.name} \"$line\"\ndone < a.txt",
+];
+
+/// A list of so many steps of shell text.
+fn scripts(count: usize) -> String {
+    let mut out = String::from("inputs: {name: {type: text, default: core}}\nsteps:\n");
+    for script in SCRIPTS.iter().cycle().take(count) {
+        out.push_str("  - shell: |\n");
+        for line in script.lines() {
+            out.push_str("      ");
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
 }
 
 /// A loop of one state that follows itself until it was entered so often.

@@ -84,7 +84,9 @@ impl CliCommand {
             | Self::Migrate(_)
             | Self::Resume(_)
             | Self::Runs(_)
+            | Self::Stop(_)
             | Self::Show(_)
+            | Self::Logs(_)
             | Self::Explain(_)
             | Self::Vars(_)
             | Self::Schema(_) => None,
@@ -100,12 +102,18 @@ pub(crate) enum CliCommand {
     /// Continue a run that stopped, was killed or failed
     #[command(after_help = EXAMPLE_RESUME)]
     Resume(ResumeArguments),
+    /// Stop a run that another process drives
+    #[command(after_help = EXAMPLE_STOP)]
+    Stop(StopArguments),
     /// List the runs of the project, the newest first
     #[command(after_help = EXAMPLE_RUNS)]
     Runs(RunsArguments),
     /// Print a run and the results of its steps
     #[command(after_help = EXAMPLE_SHOW)]
     Show(ShowArguments),
+    /// Print what the steps of a run printed, in full
+    #[command(after_help = EXAMPLE_LOGS)]
+    Logs(LogsArguments),
     /// Explain what a step read, where it came from, and why the step ran or not
     #[command(after_help = EXAMPLE_EXPLAIN)]
     Explain(ExplainArguments),
@@ -220,6 +228,27 @@ Without STEP, the failed steps are explained.
 Exit codes:
   0    success
   1    the step was not evaluated
+  2    wrong usage
+  3    no such run or step";
+const EXAMPLE_STOP: &str = "\
+Example:
+  threadline stop last
+
+Running steps finish first, and nothing new starts. The command waits until the run has stopped.
+
+Exit codes:
+  0    the run has stopped
+  2    wrong usage
+  3    no such run, or no process that can be asked drives it";
+const EXAMPLE_LOGS: &str = "\
+Example:
+  threadline logs last build
+
+Lines of stdout are marked with `|` and those of stderr with `!` after the name of their step. What one
+execution printed is not marked: `threadline logs last 'build[17]' > build.log`.
+
+Exit codes:
+  0    success
   2    wrong usage
   3    no such run or step";
 const EXAMPLE_VARS: &str = "\
@@ -529,6 +558,40 @@ pub(crate) struct ExplainArguments {
     /// The step, optionally with a field: `build`, `build.shell`, `build[3].env.NAME`
     #[arg(value_name = "STEP[.FIELD]")]
     pub(crate) step: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct StopArguments {
+    #[command(flatten)]
+    pub(crate) which: StoredRunArguments,
+    /// End the running steps instead of letting them finish
+    #[arg(long)]
+    pub(crate) now: bool,
+}
+
+#[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct LogsArguments {
+    #[command(flatten)]
+    pub(crate) which: StoredRunArguments,
+    /// Print only what went to stdout
+    #[arg(long)]
+    pub(crate) stdout: bool,
+    /// Print only what went to stderr
+    #[arg(long)]
+    pub(crate) stderr: bool,
+    /// Print this attempt of each step instead of the last
+    #[arg(long, value_name = "N")]
+    pub(crate) attempt: Option<u32>,
+    /// Go on while the run is driven by another process, and print what each attempt printed when it ends
+    #[arg(long, conflicts_with = "attempt")]
+    pub(crate) follow: bool,
+    /// Print one line of JSON per attempt
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only these steps: an id, a number, a step of one item `build[17]`, a visit of a state `check#3`
+    #[arg(value_name = "STEP")]
+    pub(crate) steps: Vec<String>,
 }
 
 #[derive(Args)]

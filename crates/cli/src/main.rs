@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         arguments::CliCommand::Show(show) => commands::show::show(show),
         arguments::CliCommand::Explain(explain) => commands::explain::explain(explain),
         arguments::CliCommand::Vars(vars) => commands::vars::vars(vars),
+        arguments::CliCommand::Stop(stop) => commands::stop::stop(stop),
+        arguments::CliCommand::Logs(logs) => commands::logs::logs(logs),
         arguments::CliCommand::Preview(preview) => commands::preview::preview(preview),
         arguments::CliCommand::Simulate(simulate) => commands::simulate::simulate(simulate),
         arguments::CliCommand::Tools(tools) => commands::tools::tools(tools),

@@ -22,6 +22,7 @@ mod bell;
 mod called;
 pub mod choice;
 pub mod driver;
+pub mod driving_process;
 mod http;
 mod item_worktree;
 pub mod items;

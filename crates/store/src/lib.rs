@@ -57,7 +57,7 @@ pub use error::StoreError;
 #[cfg(feature = "testing")]
 pub use fault::{Fault, FaultHook, WritePoint};
 pub use journal::{Journal, JournalError};
-pub use location::{FOLDER, MemoryDisk};
+pub use location::{DrivingProcess, FOLDER, MemoryDisk};
 pub use names::{BadHash, Hash, RunId, Seq};
 pub use project_locks::{LockConflict, LockRequest, LockTarget, ProjectLocks};
 pub use queue::StoreStats;

@@ -142,6 +142,20 @@ impl JournalLocation {
         }
     }
 
+    /// The process that drives a run, as it signed itself.
+    pub(crate) fn driving_process(&self, run: &RunId) -> Result<Option<DrivingProcess>, StoreError> {
+        if !self.is_held(run)? {
+            return Ok(None);
+        }
+        Ok(Some(match self {
+            Self::Folder(folder) => {
+                let lease = folder.join("leases").join(run.as_str());
+                DrivingProcess { pid: locked_file::signature(&lease), lease }
+            }
+            Self::Memory(_) => DrivingProcess { pid: Some(std::process::id()), lease: PathBuf::new() },
+        }))
+    }
+
     /// The folder for values that are still being written; `None` in memory.
     pub(crate) fn spool_folder(&self) -> Option<PathBuf> {
         match self {
@@ -156,6 +170,15 @@ impl JournalLocation {
         let name = hash.to_string();
         Some(folder.join("values").join(&name[..2]).join(name))
     }
+}
+
+/// The process that drives a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrivingProcess {
+    /// Its number, as it wrote it into the file. Nobody may be signalled because of a number alone.
+    pub pid: Option<u32>,
+    /// The file that it keeps locked while it drives the run.
+    pub lease: PathBuf,
 }
 
 /// Creates a folder and those above it, accessible to the owner only.

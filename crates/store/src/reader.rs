@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::StoreError;
-use crate::location::{JournalLocation, SharedConnection, locked};
+use crate::location::{DrivingProcess, JournalLocation, SharedConnection, locked};
 use crate::names::{Hash, LAST, RunId, Seq, is_prefix};
 use crate::schema::{event_id, seq_of};
 use crate::stored_event::{NewRun, RunHead, RunInfo, StoredEvent};
@@ -83,6 +83,11 @@ impl JournalReader {
     /// Whether a process drives a run now.
     pub fn is_driven(&self, run: &RunId) -> Result<bool, StoreError> {
         self.location.is_held(run)
+    }
+
+    /// The process that drives a run now.
+    pub fn driving_process(&self, run: &RunId) -> Result<Option<DrivingProcess>, StoreError> {
+        self.location.driving_process(run)
     }
 
     /// The events of a run from a number on, up to the last one at the time of the call. The iterator keeps one page of

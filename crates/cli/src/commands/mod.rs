@@ -8,6 +8,7 @@ pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod init;
 mod launch;
+pub(crate) mod logs;
 pub(crate) mod migrate;
 pub(crate) mod preview;
 pub(crate) mod run;
@@ -16,6 +17,7 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod show_failed;
 pub(crate) mod simulate;
+pub(crate) mod stop;
 pub(crate) mod tools;
 pub(crate) mod vars;
 

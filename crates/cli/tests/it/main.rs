@@ -3,6 +3,7 @@
 mod acceptance;
 mod called;
 mod cases;
+mod elsewhere;
 mod examples;
 mod expectations;
 mod explain;

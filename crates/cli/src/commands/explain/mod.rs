@@ -78,7 +78,7 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
 }
 
 /// The steps that a text names.
-fn named(history: &History<'_>, text: &str) -> Result<ExplainTarget, CommandFailure> {
+pub(crate) fn named(history: &History<'_>, text: &str) -> Result<ExplainTarget, CommandFailure> {
     ExplainTarget::find(&history.plan, text).map_err(|missing| {
         let message = format!("run `{}` has no step `{text}`", history.info.id);
         let hint = match missing.nearest {

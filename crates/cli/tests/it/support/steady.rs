@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// The commands whose outputs vary.
-const COMMANDS: [&str; 6] = ["run", "resume", "runs", "show", "explain", "vars"];
+const COMMANDS: [&str; 7] = ["run", "resume", "runs", "show", "explain", "logs", "vars"];
 
 /// The runs of a project.
 #[derive(Default)]

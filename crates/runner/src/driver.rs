@@ -196,7 +196,7 @@ fn drive(
         env: env.clone(),
         run: started.as_str().to_owned(),
         here: project.here().to_owned(),
-        spool: project.store().join("spool"),
+        spool: journal.store().spool_folder(),
         control: control.clone(),
     }));
     let is_graph = plan.lists[0].graph.is_some();

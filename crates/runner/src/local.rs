@@ -96,7 +96,7 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
 
     /// The folder for values and outputs that are too large for memory or the environment.
     pub(crate) fn private_folder(&self) -> PathBuf {
-        self.shared.project.store().join("spool")
+        self.shared.journal.store().spool_folder()
     }
 }
 

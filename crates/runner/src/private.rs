@@ -5,8 +5,6 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::process::make_private;
-
 /// Files that only this user can read, gone when they are dropped.
 pub(crate) struct PrivateFiles {
     folder: PathBuf,
@@ -14,14 +12,13 @@ pub(crate) struct PrivateFiles {
 }
 
 impl PrivateFiles {
-    /// No file yet, in a folder that is made when it is needed.
+    /// No file yet, in a folder that exists.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), paths: Vec::new() }
     }
 
     /// Writes a value into a file of its own.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        make_private(&self.folder)?;
         let path = self.folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         self.paths.push(path);

@@ -47,6 +47,7 @@ mod project_locks;
 mod queue;
 mod reader;
 mod schema;
+mod spool_folder;
 mod store;
 mod stored_event;
 mod value;

@@ -16,6 +16,7 @@ use crate::log_check;
 use crate::names::{Hash, RunId};
 use crate::project_locks::LockRequest;
 use crate::schema;
+use crate::spool_folder::SpoolFolder;
 
 /// The folder of a project that holds its journal.
 pub const FOLDER: &str = ".threadline";
@@ -76,21 +77,21 @@ impl Drop for LeaseHold {
 }
 
 impl JournalLocation {
-    /// The location of a journal, which is created if it does not exist.
-    pub(crate) fn create(folder: &Path) -> Result<Self, StoreError> {
+    /// The location of a journal, which is created if it does not exist, and the folder of this process in it.
+    pub(crate) fn create(folder: &Path) -> Result<(Self, SpoolFolder), StoreError> {
         create_folders(folder)?;
         let location = Self::Folder(folder.to_owned());
         let guard = folder.join("open.lock");
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&guard);
         let lock = lock.map_err(|error| StoreError::io(&guard, &error))?;
-        // Two processes that find no journal must not both make one.
+        // Two processes that find no journal must not both make one, and none may take the new folder of another process
+        // for an abandoned one.
         lock.lock().map_err(|error| StoreError::io(&guard, &error))?;
         if !folder.join(JOURNAL).exists() {
             create_journal(folder)?;
         }
         log_check::check(&folder.join(LOG))?;
-        remove_left_spools(folder)?;
-        Ok(location)
+        Ok((location, SpoolFolder::create(&folder.join("spool"))?))
     }
 
     /// The location of a journal that must exist.
@@ -154,14 +155,6 @@ impl JournalLocation {
             }
             Self::Memory(_) => DrivingProcess { pid: Some(std::process::id()), lease: PathBuf::new() },
         }))
-    }
-
-    /// The folder for values that are still being written; `None` in memory.
-    pub(crate) fn spool_folder(&self) -> Option<PathBuf> {
-        match self {
-            Self::Folder(folder) => Some(folder.join("spool")),
-            Self::Memory(_) => None,
-        }
     }
 
     /// The file of a large value; `None` in memory.
@@ -234,20 +227,6 @@ fn remove_if_there(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, &error)),
         _ => Ok(()),
     }
-}
-
-/// Removes the spool files of processes that were killed. A file that is still being written is locked, and stays.
-fn remove_left_spools(folder: &Path) -> Result<(), StoreError> {
-    let spool = folder.join("spool");
-    let entries = match fs::read_dir(&spool) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| StoreError::io(&spool, &error))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(|error| StoreError::io(&spool, &error))?.path();
-        drop(LockedFile::acquire(&path).map_err(|error| StoreError::io(&path, &error))?);
-    }
-    Ok(())
 }
 
 /// A connection is used by one thread at a time, and file names are not read as URIs.

@@ -15,7 +15,6 @@ const MAX_RETRIES: u32 = 10;
 pub(crate) struct LockedFile {
     file: File,
     path: PathBuf,
-    kept: bool,
 }
 
 impl LockedFile {
@@ -44,7 +43,7 @@ impl LockedFile {
             // Between opening and locking, the holder may have removed the file: then this is the lock of a file that
             // nobody else can find, and worth nothing.
             if still_there(&file, path)? {
-                return Ok(Some(Self { file, path: path.to_owned(), kept: false }));
+                return Ok(Some(Self { file, path: path.to_owned() }));
             }
         }
     }
@@ -55,30 +54,16 @@ impl LockedFile {
         write!(self.file, "{}", std::process::id())
     }
 
-    /// Renames the file; under its new name it stays.
-    pub(crate) fn keep_as(mut self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)?;
-        self.kept = true;
-        Ok(())
-    }
-
     /// The open file.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
-    }
-
-    /// The path of the file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 }
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        if !self.kept {
-            // It is removed while it is locked, so it cannot be the file of another process. A failure does no harm.
-            let _ = fs::remove_file(&self.path);
-        }
+        // It is removed while it is locked, so it cannot be the file of another process. A failure does no harm.
+        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -18,6 +18,7 @@ use crate::names::{Hash, RunId, Seq};
 use crate::project_locks::{LockConflict, LockRequest, ProjectLocks};
 use crate::queue::{LeasedRun, Queue, StoreStats, WriteJob};
 use crate::reader::JournalReader;
+use crate::spool_folder::SpoolFolder;
 use crate::stored_event::{EventDraft, NewRun, RunHead};
 use crate::value::{self, Spool};
 use crate::writer::JournalWriter;
@@ -53,6 +54,8 @@ impl Default for StoreOptions {
 /// A journal that this process may write. Dropping it writes everything that is still in the queue.
 pub struct Store {
     location: JournalLocation,
+    /// None in memory.
+    spool_folder: Option<Arc<SpoolFolder>>,
     reader: JournalReader,
     queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
@@ -66,19 +69,24 @@ impl Store {
 
     /// Opens the journal in a folder with options.
     pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::at(JournalLocation::create(folder)?, options)
+        let (location, spool_folder) = JournalLocation::create(folder)?;
+        Self::at(location, Some(spool_folder), options)
     }
 
     /// Opens a journal in memory. Everything that was written is there when the same disk is opened again.
     pub fn in_memory(disk: &MemoryDisk, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::at(JournalLocation::Memory(disk.clone()), options)
+        Self::at(JournalLocation::Memory(disk.clone()), None, options)
     }
 
     #[cfg_attr(
         not(feature = "testing"),
         expect(clippy::needless_pass_by_value, reason = "tests pass a hook in it")
     )]
-    fn at(location: JournalLocation, options: StoreOptions) -> Result<Self, StoreError> {
+    fn at(
+        location: JournalLocation,
+        spool_folder: Option<SpoolFolder>,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
         let connection = location.open_for_writing()?;
         if let Some(pages) = options.max_pages {
             locked(&connection).pragma_update(None, "max_page_count", pages)?;
@@ -93,7 +101,7 @@ impl Store {
         };
         let writer = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run());
         let writer = writer.map_err(|error| StoreError::Io { what: error.to_string() })?;
-        Ok(Self { location, reader, queue, writer: Some(writer) })
+        Ok(Self { location, spool_folder: spool_folder.map(Arc::new), reader, queue, writer: Some(writer) })
     }
 
     /// The reader of this journal.
@@ -144,7 +152,7 @@ impl Store {
 
     /// Stores a value once and returns its hash, which events that are appended afterwards may name.
     pub fn put_value(&self, bytes: Vec<u8>) -> Result<Hash, StoreError> {
-        value::put(&self.location, &self.queue, bytes)
+        value::put(self.spool(), bytes)
     }
 
     /// Stores a text, such as that of a workflow file, as a value.
@@ -159,7 +167,13 @@ impl Store {
 
     /// A value that will be written piece by piece.
     pub fn spool(&self) -> Spool {
-        Spool::new(self.location.clone(), self.queue.clone())
+        Spool::new(self.location.clone(), self.spool_folder.clone(), self.queue.clone())
+    }
+
+    /// The folder for files that only this process and its children use. No other process removes anything in it while
+    /// this store is open; afterwards it is gone.
+    pub fn spool_folder(&self) -> PathBuf {
+        self.spool_folder.as_ref().map_or_else(std::env::temp_dir, |folder| folder.path().to_owned())
     }
 
     /// What this store has written so far.

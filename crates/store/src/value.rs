@@ -3,7 +3,9 @@
 //! A value is on disk before an event that was appended after it: in the table because the writer keeps the order,
 //! as a file because it is synced before its hash is returned.
 
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +14,9 @@ use threadline_engine::execute::Durability;
 
 use crate::error::StoreError;
 use crate::location::{JournalLocation, create_folders, sync_folder};
-use crate::locked_file::LockedFile;
 use crate::names::Hash;
 use crate::queue::{Queue, WriteJob};
+use crate::spool_folder::SpoolFolder;
 
 /// The maximum size of values in the table, in bytes.
 const IN_TABLE: usize = 1 << 20;
@@ -23,16 +25,23 @@ const IN_TABLE: usize = 1 << 20;
 /// in memory. If it is dropped before [`Spool::finish`], it leaves nothing behind.
 pub struct Spool {
     location: JournalLocation,
+    /// Where the file is made; none in memory.
+    folder: Option<Arc<SpoolFolder>>,
     queue: Arc<Queue>,
     hasher: blake3::Hasher,
     start: Vec<u8>,
-    file: Option<LockedFile>,
+    file: Option<SpoolFile>,
     length: u64,
 }
 
 impl Spool {
-    pub(crate) fn new(location: JournalLocation, queue: Arc<Queue>) -> Self {
-        Self { location, queue, hasher: blake3::Hasher::new(), start: Vec::new(), file: None, length: 0 }
+    pub(crate) fn new(
+        location: JournalLocation,
+        folder: Option<Arc<SpoolFolder>>,
+        queue: Arc<Queue>,
+    ) -> Self {
+        let (hasher, start) = (blake3::Hasher::new(), Vec::new());
+        Self { location, folder, queue, hasher, start, file: None, length: 0 }
     }
 
     /// The number of bytes so far.
@@ -45,7 +54,7 @@ impl Spool {
         self.queue.check_usable()?;
         let hash = Hash::from(self.hasher.finalize());
         match self.file.take() {
-            Some(file) => keep(&self.location, file, &hash)?,
+            Some(file) => file.keep(&self.location, &hash)?,
             None => {
                 self.queue.push(WriteJob::Value { hash, data: self.start }, Durability::Later)?;
             }
@@ -58,14 +67,12 @@ impl Spool {
         self.hasher.update(bytes);
         self.length += bytes.len() as u64;
         if let Some(file) = &mut self.file {
-            return write(file, bytes);
+            return file.write(bytes);
         }
-        if let Some(folder) =
-            self.location.spool_folder().filter(|_| self.start.len() + bytes.len() > IN_TABLE)
-        {
-            let mut file = create(&folder)?;
-            write(&mut file, &std::mem::take(&mut self.start))?;
-            write(&mut file, bytes)?;
+        if let Some(folder) = self.folder.as_ref().filter(|_| self.start.len() + bytes.len() > IN_TABLE) {
+            let mut file = SpoolFile::create(folder.path())?;
+            file.write(&std::mem::take(&mut self.start))?;
+            file.write(bytes)?;
             self.file = Some(file);
         } else {
             self.start.extend_from_slice(bytes);
@@ -86,48 +93,55 @@ impl Write for Spool {
 }
 
 /// Stores a whole value.
-pub(crate) fn put(
-    location: &JournalLocation,
-    queue: &Arc<Queue>,
-    bytes: Vec<u8>,
-) -> Result<Hash, StoreError> {
-    if bytes.len() > IN_TABLE && location.spool_folder().is_some() {
-        let mut spool = Spool::new(location.clone(), queue.clone());
+pub(crate) fn put(mut spool: Spool, bytes: Vec<u8>) -> Result<Hash, StoreError> {
+    if bytes.len() > IN_TABLE && spool.folder.is_some() {
         spool.add(&bytes)?;
         return spool.finish();
     }
     let hash = Hash::of(&bytes);
-    queue.push(WriteJob::Value { hash, data: bytes }, Durability::Later)?;
+    spool.queue.push(WriteJob::Value { hash, data: bytes }, Durability::Later)?;
     Ok(hash)
 }
 
-fn create(folder: &Path) -> Result<LockedFile, StoreError> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    create_folders(folder)?;
-    loop {
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("{}-{number}", std::process::id()));
-        let file = LockedFile::acquire(&path).map_err(|error| StoreError::io(&path, &error))?;
-        if let Some(mut file) = file {
-            // A process with the same id may have left a file of this name.
-            file.file().set_len(0).map_err(|error| StoreError::io(&path, &error))?;
-            return Ok(file);
-        }
+/// A value on its way to its own file. It is removed when this is dropped before it is kept.
+struct SpoolFile {
+    file: File,
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl SpoolFile {
+    /// Creates a file in the folder of this process.
+    fn create(folder: &Path) -> Result<Self, StoreError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let path = folder.join(format!("stored-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| StoreError::io(&path, &error))?;
+        Ok(Self { file, path, is_kept: false })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.file.write_all(bytes).map_err(|error| StoreError::io(&self.path, &error))
+    }
+
+    /// Makes this the file of the value with this hash.
+    fn keep(mut self, location: &JournalLocation, hash: &Hash) -> Result<(), StoreError> {
+        let path = location.value_file(hash).ok_or(StoreError::NoSuchValue { hash: *hash })?;
+        let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+        create_folders(&folder)?;
+        self.file.sync_all().map_err(|error| StoreError::io(&self.path, &error))?;
+        fs::rename(&self.path, &path).map_err(|error| StoreError::io(&path, &error))?;
+        self.is_kept = true;
+        // The folder of values, and the one above it, may be new as well.
+        folder.ancestors().take(3).try_for_each(sync_folder)
     }
 }
 
-fn write(file: &mut LockedFile, bytes: &[u8]) -> Result<(), StoreError> {
-    let written = file.file().write_all(bytes);
-    written.map_err(|error| StoreError::io(file.path(), &error))
-}
-
-/// Makes a spooled file the file of the value with this hash.
-fn keep(location: &JournalLocation, mut file: LockedFile, hash: &Hash) -> Result<(), StoreError> {
-    let path = location.value_file(hash).ok_or(StoreError::NoSuchValue { hash: *hash })?;
-    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-    create_folders(&folder)?;
-    file.file().sync_all().map_err(|error| StoreError::io(file.path(), &error))?;
-    file.keep_as(&path).map_err(|error| StoreError::io(&path, &error))?;
-    // The folder of values, and the one above it, may be new as well.
-    folder.ancestors().take(3).try_for_each(sync_folder)
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What stays goes with the folder of this process.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }

@@ -11,8 +11,6 @@ use threadline_engine::event::Form;
 use threadline_lang::Value;
 use threadline_store::wire;
 
-use crate::process::make_private;
-
 /// The bytes that a file has in memory while it is written or read.
 const BUFFER: usize = 64 << 10;
 
@@ -21,7 +19,6 @@ pub(super) struct SpoolWriter(BufWriter<File>);
 
 impl SpoolWriter {
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
-        make_private(folder)?;
         let path = folder.join(format!("items-{}", uuid::Uuid::new_v4().simple()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         fs::remove_file(&path)?;

@@ -29,7 +29,6 @@ pub use linux::{LeftOver, LeftOverEnding, adopt_orphans, end_left_over, end_stra
 pub(crate) use linux::{SeenProgram, find_programs};
 pub(crate) use mark::OWN_GIT;
 pub use mark::{RUN_VARIABLE, STEP_VARIABLE};
-pub(crate) use output::make_private;
 pub use output::{Captured, Spooled};
 pub use run::run;
 pub use start::StartError;

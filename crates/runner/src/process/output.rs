@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -124,15 +124,9 @@ impl Collector {
     }
 }
 
-/// Makes a folder, and those above it, that only this user can look into.
-pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
 /// A new private file in the folder, with a name that no other process or thread uses.
 fn create(folder: &Path) -> io::Result<(File, Spooled)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    make_private(folder)?;
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("output-{}-{number}", std::process::id()));

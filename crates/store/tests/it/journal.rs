@@ -269,8 +269,8 @@ fn everything_is_for_the_owner_only() {
             }
         }
     }
-    // Journal, two files beside it, a lock, a lease, a value, a spool, and four folders.
-    assert_eq!(seen, 11);
+    // Journal, two files beside it, two locks, a lease, a value, a spool, and five folders.
+    assert_eq!(seen, 13);
     assert_eq!(folder.journal().metadata().unwrap().permissions().mode() & 0o777, 0o700);
 }
 
@@ -304,12 +304,13 @@ fn values_are_stored_once_by_their_hash() {
     drop(store.spool());
     let mut spool = store.spool();
     spool.add(&bytes(2 << 20)).unwrap();
-    assert_eq!(files(&folder.journal().join("spool")), 1);
+    // One file is the lock of this process.
+    assert_eq!(entries(&store.spool_folder()), 2);
     drop(spool);
-    assert_eq!(files(&folder.journal().join("spool")), 0);
+    assert_eq!(entries(&store.spool_folder()), 1);
 }
 
-fn files(folder: &std::path::Path) -> usize {
+fn entries(folder: &std::path::Path) -> usize {
     std::fs::read_dir(folder).unwrap().count()
 }
 
@@ -319,11 +320,22 @@ fn what_a_dead_process_spooled_is_removed_and_what_is_written_stays() {
     let store = Store::open(&folder.journal()).unwrap();
     let mut spool = store.spool();
     spool.add(&vec![1; 2 << 20]).unwrap();
-    std::fs::write(folder.journal().join("spool/4711-0"), "left").unwrap();
+    let spools = folder.journal().join("spool");
+    // Of a process that was killed, of one that was killed before it had its lock, and of an earlier version.
+    for left in ["4711-0/lock", "4711-0/output-0", "4712-0"] {
+        let path = spools.join(left);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "left").unwrap();
+    }
+    std::fs::create_dir(spools.join("4713-0")).unwrap();
+    assert_eq!(entries(&spools), 4);
     let second = Store::open(&folder.journal()).unwrap();
-    assert_eq!(files(&folder.journal().join("spool")), 1);
+    assert_ne!(store.spool_folder(), second.spool_folder());
+    assert_eq!(entries(&spools), 2);
     let hash = spool.finish().unwrap();
     assert_eq!(second.reader().value(&hash).unwrap().len(), 2 << 20);
+    drop((store, second));
+    assert_eq!(entries(&spools), 0);
 }
 
 #[test]

@@ -507,6 +507,31 @@ pub(crate) struct StoredRunArguments {
     pub(crate) run: String,
 }
 
+/// The status of a run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunStatus {
+    Completed,
+    Failed,
+    Paused,
+    Stopped,
+    Running,
+    Interrupted,
+}
+
+impl RunStatus {
+    /// Its name, as in the journal.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct RunsArguments {
     /// The folder of the project
@@ -518,6 +543,18 @@ pub(crate) struct RunsArguments {
     /// Include runs that were called by steps of other runs
     #[arg(long)]
     pub(crate) all: bool,
+    /// Only runs with this status, which can be given several times
+    #[arg(long, value_name = "STATUS", value_enum)]
+    pub(crate) status: Vec<RunStatus>,
+    /// Only runs of this workflow: its name or its file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workflow: Option<String>,
+    /// Only runs that began in this time, such as `12h` or `7d`, or since this date, such as `2026-01-31`
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// At most this many runs, the newest
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub(crate) count: Option<usize>,
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,18 +2,24 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use threadline_engine::event::{EventKind, LoopEnd};
 use threadline_engine::machine::Outcome;
+use threadline_flow::forms;
 use threadline_lang::Value;
+use threadline_lang::diag::words;
 use threadline_lang::value::JsonStyle;
 use threadline_runner::trust::StoreUse;
 use threadline_store::{JournalReader, RunInfo, StoreError};
 
 use super::history::{of_store, project, store_of};
 use super::{print, print_styled};
-use crate::arguments::RunsArguments;
+use crate::arguments::{RunStatus, RunsArguments};
 use crate::exit::CommandFailure;
 use crate::reporter::describe_loop_end;
 use crate::table::Table;
@@ -27,8 +33,9 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 
 pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
     let store = store_of(&project(call.dir.as_deref())?, StoreUse::Read, call.trust_store)?;
+    let choice = RunChoice::new(call)?;
     let runs = match JournalReader::open(&store) {
-        Ok(reader) => all(&reader, call.all)?,
+        Ok(reader) => all(&reader, &choice)?,
         // A project without a run has no journal.
         Err(StoreError::NoJournal { .. }) => Vec::new(),
         Err(error) => return Err(of_store(&error)),
@@ -39,32 +46,85 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
         return print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
     if runs.is_empty() {
-        return print("no runs yet: `threadline run FILE` begins one\n");
+        return print(if choice.is_everything() {
+            "no runs yet: `threadline run FILE` begins one\n"
+        } else {
+            "no such runs\n"
+        });
     }
     let mut table = Table::default();
-    for ListedRun { run, status, ended } in &runs {
+    table.row(["run", "status", "workflow", "began", "age", "took"].map(|head| (DIM, head.to_owned())));
+    for listed in &runs {
+        let ListedRun { run, status, ended, .. } = listed;
         let style = match *status {
-            "completed" => GOOD,
-            "failed" => BAD,
+            RunStatus::Completed => GOOD,
+            RunStatus::Failed => BAD,
             _ => OPEN,
         };
-        let events = if run.events == 1 { "1 event".to_owned() } else { format!("{} events", run.events) };
         table.row([
             (BOLD, run.id.to_string()),
-            (style, (*status).to_owned()),
+            (style, status.name().to_owned()),
             (PLAIN, run.name.clone()),
-            (DIM, started(&run.started_at)),
-            (DIM, events),
+            (DIM, local(&run.started_at)),
+            (DIM, age(choice.now, listed.began).unwrap_or_default()),
+            (DIM, listed.took.map_or(String::new(), words::duration)),
             (DIM, ended.as_ref().map_or(String::new(), how)),
         ]);
     }
     print_styled(&table.text(""))
 }
 
+/// Which runs are listed.
+struct RunChoice<'c> {
+    call: &'c RunsArguments,
+    now: Timestamp,
+    since: Option<Timestamp>,
+}
+
+impl<'c> RunChoice<'c> {
+    fn new(call: &'c RunsArguments) -> Result<Self, CommandFailure> {
+        let now = Timestamp::now();
+        let since = call.since.as_deref().map(|text| since(now, text)).transpose()?;
+        Ok(Self { call, now, since })
+    }
+
+    fn is_everything(&self) -> bool {
+        let RunsArguments { status, workflow, since, count, .. } = self.call;
+        status.is_empty() && workflow.is_none() && since.is_none() && count.is_none()
+    }
+
+    /// Whether a run is listed, as far as the list of runs tells.
+    fn has(&self, run: &RunInfo) -> bool {
+        let RunsArguments { all, workflow, .. } = self.call;
+        (*all || !run.id.is_called())
+            && workflow.as_ref().is_none_or(|name| run.name == *name || run.file == *name)
+            && self.since.is_none_or(|since| moment(&run.started_at).is_some_and(|began| began >= since))
+    }
+}
+
+/// The moment that `--since` names: a duration before now, a time, or the beginning of a day here.
+fn since(now: Timestamp, text: &str) -> Result<Timestamp, CommandFailure> {
+    let ago = forms::duration(&Value::from(text)).and_then(|ago| SignedDuration::try_from(ago).ok());
+    let date = || text.parse::<Date>().ok()?.to_zoned(TimeZone::system()).ok().map(|day| day.timestamp());
+    let found = match ago {
+        Some(ago) => now.checked_sub(ago).ok(),
+        None => moment(text).or_else(date),
+    };
+    found.ok_or_else(|| {
+        CommandFailure::Usage(format!(
+            "`--since` takes a duration such as `12h` or `7d`, a date such as `2026-01-31`, or a time such as \
+             `2026-01-31T08:00:00Z`, not `{text}`"
+        ))
+    })
+}
+
 /// A run and its status.
 struct ListedRun {
     run: RunInfo,
-    status: &'static str,
+    status: RunStatus,
+    began: Option<Timestamp>,
+    /// From its first event to its last, or until now if it goes on.
+    took: Option<Duration>,
     /// Where and why a loop ended.
     ended: Option<(Outcome, LoopEnd)>,
 }
@@ -74,53 +134,87 @@ fn how((outcome, end): &(Outcome, LoopEnd)) -> String {
     describe_loop_end(*outcome, end).trim_start().to_owned()
 }
 
-/// Every run and its status, the newest first. Called runs are listed only if the user asks for them.
-fn all(reader: &JournalReader, called: bool) -> Result<Vec<ListedRun>, CommandFailure> {
+/// The chosen runs, the newest first.
+fn all(reader: &JournalReader, choice: &RunChoice<'_>) -> Result<Vec<ListedRun>, CommandFailure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
-    runs.retain(|run| called || !run.id.is_called());
+    runs.retain(|run| choice.has(run));
     // Called runs are listed below the run that was started by the user.
     let begun: BTreeMap<String, usize> =
         runs.iter().enumerate().map(|(at, run)| (run.id.to_string(), at)).collect();
     runs.sort_by_key(|run| Reverse(begun.get(run.id.started()).copied()));
-    let listed = |run: RunInfo| {
+    let mut listed = Vec::new();
+    for run in runs {
+        if choice.call.count.is_some_and(|count| listed.len() >= count) {
+            break;
+        }
         let status = status(reader, &run)?;
-        // An event that cannot be read is reported when the run is opened.
-        let last =
-            matches!(status, "completed" | "failed" | "stopped").then(|| reader.event(&run.id, run.events));
-        let ended = match last.and_then(Result::ok).map(|event| event.kind) {
-            Some(EventKind::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
-            _ => None,
-        };
-        Ok(ListedRun { run, status, ended })
+        if choice.call.status.is_empty() || choice.call.status.contains(&status) {
+            listed.push(list(reader, choice.now, run, status));
+        }
+    }
+    Ok(listed)
+}
+
+fn list(reader: &JournalReader, now: Timestamp, run: RunInfo, status: RunStatus) -> ListedRun {
+    // An event that cannot be read is reported when the run is opened.
+    let last = reader.event(&run.id, run.events).ok();
+    let began = moment(&run.started_at);
+    let until = match (status, &last) {
+        (RunStatus::Running, _) => Some(now),
+        (_, Some(last)) => Timestamp::from_millisecond(last.time).ok(),
+        (_, None) => None,
     };
-    runs.into_iter().map(listed).collect()
+    let took = began.zip(until).and_then(|(began, until)| until.duration_since(began).try_into().ok());
+    let ended = match last.map(|event| event.kind) {
+        Some(EventKind::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
+        _ => None,
+    };
+    ListedRun { run, status, began, took, ended }
 }
 
 /// The status of a run. A run that has not ended and that no process drives was interrupted.
-fn status(reader: &JournalReader, run: &RunInfo) -> Result<&'static str, CommandFailure> {
+fn status(reader: &JournalReader, run: &RunInfo) -> Result<RunStatus, CommandFailure> {
     Ok(match run.status.as_str() {
-        "completed" => "completed",
-        "failed" => "failed",
-        "paused" => "paused",
-        "stopped" => "stopped",
-        _ if reader.is_driven(&run.id).map_err(|error| of_store(&error))? => "running",
-        _ => "interrupted",
+        "completed" => RunStatus::Completed,
+        "failed" => RunStatus::Failed,
+        "paused" => RunStatus::Paused,
+        "stopped" => RunStatus::Stopped,
+        _ if reader.is_driven(&run.id).map_err(|error| of_store(&error))? => RunStatus::Running,
+        _ => RunStatus::Interrupted,
     })
 }
 
-/// A time for people, without fractions of a second.
-fn started(time: &str) -> String {
-    time.split('.').next().unwrap_or(time).replace('T', " ")
+fn moment(time: &str) -> Option<Timestamp> {
+    time.parse().ok()
+}
+
+/// A time for people: local, without fractions of a second, with the offset of its zone.
+fn local(time: &str) -> String {
+    let Some(moment) = moment(time) else { return time.to_owned() };
+    moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+}
+
+/// How long ago something was, in its largest unit.
+fn age(now: Timestamp, then: Option<Timestamp>) -> Option<String> {
+    let seconds = now.duration_since(then?).as_secs();
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size).unwrap_or((1, "s"));
+    Some(format!("{}{unit}", seconds.max(0) / size))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn run_json(listed: &ListedRun) -> Value {
-    let ListedRun { run, status, ended } = listed;
+    let ListedRun { run, status, took, ended, .. } = listed;
     let mut entries: Vec<(&str, Value)> = vec![
         ("run", run.id.as_str().into()),
         ("workflow", run.name.as_str().into()),
         ("file", run.file.as_str().into()),
-        ("status", (*status).into()),
+        ("status", status.name().into()),
         ("started_at", run.started_at.as_str().into()),
+        ("duration_ms", took.map_or(Value::NULL, |took| Value::from(millis(took)))),
         ("events", Value::from(run.events)),
     ];
     entries.extend(ended.as_ref().map(|(_, end)| {

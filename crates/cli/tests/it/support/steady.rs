@@ -34,7 +34,7 @@ static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)(?: run |"run":"
 static CALLED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[a-z0-9]{8}-[a-z0-9]{12}\b"));
 static NAMES: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
     [
-        (pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?"), "[WHEN]"),
+        (pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| [+-]\d\d:\d\d)?"), "[WHEN]"),
         (pattern(r"\b\d\d:\d\d:\d\d\.\d{3}\b"), "[CLOCK]"),
         (pattern(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "[UUID]"),
         (pattern(r"\b[0-9a-f]{64}\b"), "[HASH]"),
@@ -80,6 +80,11 @@ impl Runs {
             1 => " [TIME]".to_owned(),
             _ => format!("{:>width$}", "[TIME]", width = found[0].len()),
         };
-        TOOK.replace_all(&text, took).into_owned()
+        let is_list = arguments.first() == Some(&"runs");
+        TOOK.replace_all(&text, |found: &Captures<'_>| {
+            // Of a run that took longer the list is wider.
+            if is_list { "  [TIME]".to_owned() } else { took(found) }
+        })
+        .into_owned()
     }
 }

@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use clap_complete::engine::ArgValueCompleter;
 use threadline_lang::{Undefined, Value};
 use threadline_runner::locks::Patience;
 
+use crate::completion;
+
 /// Run YAML workflows that combine shell commands and AI agents.
 #[derive(Parser)]
-#[command(name = "threadline", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "threadline", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: CliCommand,
@@ -89,6 +93,8 @@ impl CliCommand {
             | Self::Logs(_)
             | Self::Explain(_)
             | Self::Vars(_)
+            | Self::Completions(_)
+            | Self::Man(_)
             | Self::Schema(_) => None,
         }
     }
@@ -155,6 +161,12 @@ pub(crate) enum CliCommand {
     Migrate(MigrateArguments),
     /// Print the JSON Schema of a kind of file
     Schema(SchemaArguments),
+    /// Print the script that makes a shell complete commands, runs, steps and inputs
+    #[command(after_help = EXAMPLE_COMPLETIONS)]
+    Completions(CompletionsArguments),
+    /// Print the manual page of the program or of a command
+    #[command(after_help = EXAMPLE_MAN)]
+    Man(ManArguments),
 }
 
 const EXAMPLE_RENDER: &str = "\
@@ -230,6 +242,23 @@ Exit codes:
   1    the step was not evaluated
   2    wrong usage
   3    no such run or step";
+const EXAMPLE_COMPLETIONS: &str = "\
+Examples:
+  echo 'source <(threadline completions bash)' >> ~/.bashrc
+  echo 'source <(threadline completions zsh)' >> ~/.zshrc
+  threadline completions fish > ~/.config/fish/completions/threadline.fish
+
+Exit codes:
+  0    success
+  2    wrong usage";
+const EXAMPLE_MAN: &str = "\
+Examples:
+  threadline man | man -l -
+  threadline man run > /usr/local/share/man/man1/threadline-run.1
+
+Exit codes:
+  0    success
+  2    wrong usage";
 const EXAMPLE_STOP: &str = "\
 Example:
   threadline stop last
@@ -503,7 +532,7 @@ pub(crate) struct StoredRunArguments {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
     /// The run: its id, a prefix of it, or `last`
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: String,
 }
 
@@ -593,8 +622,22 @@ pub(crate) struct ExplainArguments {
     #[arg(long, requires = "step")]
     pub(crate) forward: bool,
     /// The step, optionally with a field: `build`, `build.shell`, `build[3].env.NAME`
-    #[arg(value_name = "STEP[.FIELD]")]
+    #[arg(value_name = "STEP[.FIELD]", add = ArgValueCompleter::new(completion::steps))]
     pub(crate) step: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Args)]
+pub(crate) struct ManArguments {
+    /// A command
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
 }
 
 #[derive(Args)]
@@ -627,7 +670,7 @@ pub(crate) struct LogsArguments {
     #[arg(long)]
     pub(crate) json: bool,
     /// Only these steps: an id, a number, a step of one item `build[17]`, a visit of a state `check#3`
-    #[arg(value_name = "STEP")]
+    #[arg(value_name = "STEP", add = ArgValueCompleter::new(completion::steps))]
     pub(crate) steps: Vec<String>,
 }
 
@@ -806,7 +849,7 @@ pub(crate) struct SettingArguments {
 #[derive(Args)]
 pub(crate) struct WorkflowArguments {
     /// Set an input. The value is read as the type that the workflow declares
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", add = ArgValueCompleter::new(completion::inputs_of_file))]
     pub(crate) input: Vec<String>,
     /// A JSON or YAML object of inputs
     #[arg(long, value_name = "FILE")]
@@ -896,7 +939,7 @@ pub(crate) struct ResumeArguments {
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     /// The run: its id, a prefix of it, or `last`
-    #[arg(value_name = "RUN", default_value = "last")]
+    #[arg(value_name = "RUN", default_value = "last", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: String,
 }
 

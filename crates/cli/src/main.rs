@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod completion;
 mod exit;
 mod failed_items;
 mod inputs;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 use arguments::Arguments;
 
 fn main() -> ExitCode {
+    completion::answer();
     let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => return exit::of_usage(&error),
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
         arguments::CliCommand::Graph(graph) => commands::graph::graph(graph),
         arguments::CliCommand::Init(init) => commands::init::init(init),
         arguments::CliCommand::Migrate(migrate) => commands::migrate::migrate(migrate),
+        arguments::CliCommand::Completions(completions) => completion::completions(completions),
+        arguments::CliCommand::Man(man) => commands::manual::man(man),
         arguments::CliCommand::Schema(schema) => commands::schema::schema(schema),
     };
     match result {

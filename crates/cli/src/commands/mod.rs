@@ -9,6 +9,7 @@ pub(crate) mod history;
 pub(crate) mod init;
 mod launch;
 pub(crate) mod logs;
+pub(crate) mod manual;
 pub(crate) mod migrate;
 pub(crate) mod preview;
 pub(crate) mod run;
@@ -245,7 +246,7 @@ fn print_styled(text: &str) -> Result<(), CommandFailure> {
 }
 
 /// Prints a result for programs to stdout, as it is. If nobody reads it any more, the command ends.
-fn print(text: &str) -> Result<(), CommandFailure> {
+pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
     let mut stdout = std::io::stdout().lock();
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }

@@ -1,0 +1,108 @@
+//! Completion of the command line, which a shell asks this program for: runs, steps and inputs as they are in the
+//! project, and everything that the command line itself knows. It reads and never writes.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::CompleteEnv;
+use clap_complete::engine::CompletionCandidate;
+use clap_complete::env::Shells;
+use threadline_flow::load::load;
+use threadline_runner::project::Project;
+use threadline_runner::trust::{self, StoreUse};
+use threadline_store::JournalReader;
+
+use crate::arguments::{Arguments, CompletionsArguments};
+use crate::commands::history::History;
+use crate::commands::print;
+use crate::exit::CommandFailure;
+use crate::inputs;
+
+/// The variable with which the script of a shell asks for candidates.
+const VARIABLE: &str = "THREADLINE_COMPLETE";
+const PROGRAM: &str = "threadline";
+/// The maximum number of runs that are offered, the newest.
+const MAX_RUNS: usize = 50;
+
+/// Answers a shell, if one asks, and ends the process then.
+pub(crate) fn answer() {
+    CompleteEnv::with_factory(Arguments::command).var(VARIABLE).bin(PROGRAM).complete();
+}
+
+/// Prints the script that makes a shell ask.
+pub(crate) fn completions(call: &CompletionsArguments) -> Result<(), CommandFailure> {
+    let shells = Shells::builtins();
+    let name = call.shell.to_string();
+    let mut script = Vec::new();
+    let written = shells
+        .completer(&name)
+        .map(|shell| shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script));
+    match written {
+        Some(Ok(())) => print(&String::from_utf8_lossy(&script)),
+        _ => Err(CommandFailure::Usage(format!("there are no completions for `{name}`"))),
+    }
+}
+
+/// The runs of the project, the newest first.
+pub(crate) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(reader) = reader() else { return Vec::new() };
+    let runs = reader.runs().unwrap_or_default();
+    let runs = runs.iter().rev().filter(|run| !run.id.is_called()).take(MAX_RUNS);
+    let last = CompletionCandidate::new("last").help(Some("the newest run".into()));
+    let listed = runs.map(|run| {
+        CompletionCandidate::new(run.id.as_str()).help(Some(format!("{} {}", run.name, run.status).into()))
+    });
+    beginning(current, std::iter::once(last).chain(listed))
+}
+
+/// The steps of the run that the line names.
+pub(crate) fn steps(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(reader) = reader() else { return Vec::new() };
+    // The words before are the command, its options and the run.
+    let found = words().into_iter().rev().find_map(|word| {
+        let is_run = word == "last" || reader.find(&word).is_ok();
+        is_run.then(|| History::open(&reader, &word).ok()).flatten()
+    });
+    let Some(history) = found else { return Vec::new() };
+    let labels = history.plan.steps.iter().map(|step| CompletionCandidate::new(step.label.as_str()));
+    beginning(current, labels)
+}
+
+/// The inputs of the workflow that the line names, each with `=`.
+pub(crate) fn inputs_of_file(current: &OsStr) -> Vec<CompletionCandidate> {
+    let workflow = words().into_iter().find_map(|word| {
+        let path = Path::new(&word);
+        let file = path.extension().and_then(|_| inputs::read_workflow(path).ok())?;
+        load(file).0
+    });
+    let Some(workflow) = workflow else { return Vec::new() };
+    let names = workflow.inputs.iter().map(|input| {
+        let help = input.description.as_ref().map(|text| text.to_string().into());
+        CompletionCandidate::new(format!("{}=", input.name)).help(help)
+    });
+    beginning(current, names)
+}
+
+/// The candidates that begin with what is written.
+fn beginning(
+    current: &OsStr,
+    candidates: impl Iterator<Item = CompletionCandidate>,
+) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(&*current)).collect()
+}
+
+/// The words of the line that is completed.
+fn words() -> Vec<String> {
+    let line = std::env::args().skip_while(|word| word != "--").skip(2);
+    line.filter(|word| !word.starts_with('-')).collect()
+}
+
+/// The journal of the project that the shell is in. A store that may not be ours is not read.
+fn reader() -> Option<JournalReader> {
+    let project = Project::of(&std::env::current_dir().ok()?).ok()?;
+    let store = project.store();
+    trust::check(&store, StoreUse::Read).ok()?;
+    JournalReader::open(&store).ok()
+}

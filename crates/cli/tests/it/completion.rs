@@ -1,0 +1,55 @@
+//! Completion in a real bash, with runs, steps and inputs as they are in the project.
+
+#![expect(clippy::unwrap_used, reason = "a shell that does not start fails the test")]
+
+use std::process::Command;
+
+use crate::support::Project;
+
+const WORK: &str = "inputs:
+  city: {type: text, default: Bonn}
+  count: {type: int, default: 3}
+steps:
+  - {id: build, shell: echo built}
+  - {id: test, shell: echo tested}
+";
+
+/// What bash offers for the last of these words.
+fn offered(project: &Project, words: &[&str]) -> Vec<String> {
+    let script = r#"source <(threadline completions bash)
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+        _clap_complete_threadline threadline "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_threadline")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    let bash = bash.args(["-c", script, "bash"]).args(words).env("PATH", path).current_dir(project.path());
+    let output = bash.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut lines: Vec<String> =
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    lines.retain(|line| !line.starts_with("--"));
+    lines
+}
+
+#[test]
+fn the_project_is_known_to_the_shell() {
+    let project = Project::new();
+    project.write("work.yaml", WORK.as_bytes());
+    let ran = project.run(&["run", "work.yaml"], b"");
+    let run = ran.stdout.lines().next().unwrap().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(offered(&project, &["threadline", "logs", ""]), ["last", &run]);
+    assert_eq!(offered(&project, &["threadline", "logs", &run[..3]]), [run.as_str()]);
+    assert_eq!(offered(&project, &["threadline", "explain", "last", ""]), ["build", "test"]);
+    assert_eq!(offered(&project, &["threadline", "logs", &run, "build", "t"]), ["test"]);
+    assert_eq!(offered(&project, &["threadline", "run", "work.yaml", "--input", "c"]), ["city=", "count="]);
+    assert_eq!(offered(&project, &["threadline", "exp"]), ["explain", "expect"]);
+    assert_eq!(offered(&project, &["threadline", "runs", "--status", "comp"]), ["completed"]);
+}
+
+#[test]
+fn a_folder_without_runs_is_no_error() {
+    let project = Project::new();
+    assert_eq!(offered(&project, &["threadline", "logs", "nope"]), [""]);
+    assert_eq!(offered(&project, &["threadline", "logs", "last", "b"]), [""]);
+}

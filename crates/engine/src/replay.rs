@@ -219,11 +219,21 @@ pub fn output_of(event: &Event) -> Option<&Output> {
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
 #[derive(Default)]
-pub struct Failed(BTreeMap<Address, Seq>);
+pub struct Failed {
+    executions: BTreeMap<Address, Seq>,
+    has_crash: bool,
+    is_over: bool,
+}
 
 impl Failed {
     /// Takes an event.
     pub fn take(&mut self, plan: &Plan, event: &Event) {
+        match &event.kind {
+            EventKind::RunEnded { .. } => self.is_over = true,
+            // Whoever goes on after an end has seen what was cut off.
+            EventKind::Resumed { .. } if std::mem::take(&mut self.is_over) => self.has_crash = false,
+            _ => {}
+        }
         let Some(step) = event.at.step(plan) else { return };
         let step = &plan.steps[step as usize].step;
         let output = match &event.kind {
@@ -231,6 +241,7 @@ impl Failed {
             EventKind::Judged(judged) => return self.judged(step, event, judged),
             _ => return,
         };
+        self.has_crash |= FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash);
         // Whether that is a failure of a state is said when it was judged.
         if step.continue_on_error || step.state.is_some() {
             return;
@@ -238,25 +249,31 @@ impl Failed {
         // That items failed is said by the items.
         let of_items = FailureKind::of_meta(&output.meta) == Some(FailureKind::Items);
         if output.status == Status::Failed && !of_items {
-            self.0.insert(event.at.clone(), event.seq);
+            self.executions.insert(event.at.clone(), event.seq);
         } else {
-            self.0.remove(&event.at);
+            self.executions.remove(&event.at);
         }
+    }
+
+    /// The kind of failure that the run is for the step that called it. A call in which a step was cut off that may
+    /// not run twice is itself such a step: nothing around it makes it again.
+    pub fn kind_of_call(&self) -> FailureKind {
+        if self.has_crash { FailureKind::Crash } else { FailureKind::Workflow }
     }
 
     /// A state without a route has failed; one that leads on has made good what failed in it.
     fn judged(&mut self, step: &Step, event: &Event, judged: &event::JudgedEvent) {
         let ends = step.state.as_ref().is_some_and(|state| state.terminal.is_some());
         if judged.to.is_none() && (!ends || judged.verdict == ERROR) {
-            self.0.insert(event.at.clone(), event.seq);
+            self.executions.insert(event.at.clone(), event.seq);
             return;
         }
-        self.0.retain(|at, _| *at != event.at && !at.is_inside(&event.at));
+        self.executions.retain(|at, _| *at != event.at && !at.is_inside(&event.at));
     }
 
     /// They, and the events that say so.
     pub fn executions(&self) -> impl Iterator<Item = (&Address, Seq)> {
-        self.0.iter().map(|(at, seq)| (at, *seq))
+        self.executions.iter().map(|(at, seq)| (at, *seq))
     }
 }
 

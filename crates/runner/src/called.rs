@@ -405,10 +405,17 @@ fn over(
             // A workflow without `exports` gives an object all the same.
             Ok(if exports.is_null() { Value::empty_object() } else { exports })
         }
-        (Outcome::Failed | Outcome::Stopped, Some(ended)) => {
-            Err(Failure::new(FailureKind::Workflow, why_loop(attempted, ended)))
+        (Outcome::Failed | Outcome::Stopped, ended) => {
+            let mut failed = Failed::default();
+            for event in reader.events(run, 1)? {
+                failed.take(attempted.plan, &event?);
+            }
+            let message = match ended {
+                Some(ended) => why_loop(attempted, ended),
+                None => why(shared, attempted, run, &failed)?,
+            };
+            Err(Failure::new(failed.kind_of_call(), message))
         }
-        (Outcome::Failed | Outcome::Stopped, None) => Err(why(shared, attempted, run)?),
     };
     let mut meta = meta(attempted, run, finished);
     if let Some(LoopEnd { reason, state, .. }) = ended {
@@ -440,15 +447,16 @@ fn why_loop(attempted: &CallAttempt<'_>, ended: &LoopEnd) -> String {
 }
 
 /// Why a called run failed: its first step that did, and what that says.
-fn why(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>, run: &RunId) -> Result<Failure, DriveError> {
+fn why(
+    shared: &DrivenRun<'_>,
+    attempted: &CallAttempt<'_>,
+    run: &RunId,
+    all: &Failed,
+) -> Result<String, DriveError> {
     let reader = shared.journal.store().reader();
     let plan = attempted.plan;
-    let mut all = Failed::default();
-    for event in reader.events(run, 1)? {
-        all.take(plan, &event?);
-    }
     let file = plan.workflow.file.name();
-    let message = match all.executions().next() {
+    Ok(match all.executions().next() {
         Some((at, seq)) => {
             let label = at.step(plan).map_or_else(
                 || at.to_string(),
@@ -467,8 +475,7 @@ fn why(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>, run: &RunId) -> Resu
             format!("`{label}` of `{file}` failed: {}{more}", error.unwrap_or_default())
         }
         None => format!("`exports` of `{file}` have no value"),
-    };
-    Ok(Failure::new(FailureKind::Workflow, message))
+    })
 }
 
 /// The environment of everything that the called run starts: that of its step.

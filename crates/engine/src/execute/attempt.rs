@@ -224,7 +224,9 @@ impl Executor<'_> {
             result = result::compare(settled, &measurement, result);
         }
         let tries = pending.attempt.number - pending.attempt.base;
-        let pause = result.value.is_err().then(|| pause(driver, &pending.retry, tries)).flatten();
+        // A call that held a step which may not run twice is not made again.
+        let may_retry = result.value.as_ref().is_err_and(|failure| failure.kind != FailureKind::Crash);
+        let pause = may_retry.then(|| pause(driver, &pending.retry, tries)).flatten();
         let Some(pause) = pause else { return self.finish(driver, &pending.task, &measurement, result) };
         let until = driver.moment().time.saturating_add(pause);
         let output = result::seal(driver, &measurement, result, None)?.output;

@@ -212,8 +212,10 @@ impl Executor<'_> {
     /// Whether an item that failed begins again; its worktree is left either way.
     fn conclude_item<D: Driver>(driver: &mut D, mut pending: PendingEnd, item: Option<u64>) -> Next {
         if pending.error.is_some() {
-            let ItemEnding { rules, attempt, base, .. } = &pending.ending;
-            pending.pause = attempt::pause(driver, &rules.retry, attempt - base);
+            let ItemEnding { rules, attempt, base, has_crash, .. } = &pending.ending;
+            // Beginning again would do once more what `on_crash` says is not to be.
+            let pause = (!has_crash).then(|| attempt::pause(driver, &rules.retry, attempt - base));
+            pending.pause = pause.flatten();
             if let Some(item) = item {
                 let keep = pending.pause.is_none();
                 return worktree(pending, Effect::AbandonItem { item, keep }, PendingStage::Abandon);

@@ -234,6 +234,8 @@ pub struct ItemEnding {
     pub base: u32,
     /// The time at which this attempt began.
     pub began: Millis,
+    /// Whether a step in it failed because it was running when Threadline was killed: the item would do it twice.
+    pub has_crash: bool,
     /// The failure rules of its list.
     pub rules: Rules,
 }

@@ -114,6 +114,8 @@ pub(super) struct ActiveItem {
     stage: ItemProgress,
     /// The event that says why the attempt before failed.
     pub(super) error: Option<Seq>,
+    /// Whether a step in it failed because it was running when Threadline was killed.
+    has_crash: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -171,6 +173,7 @@ impl Machine {
             as_of: now,
             stage: ItemProgress::Running,
             error: earlier.as_ref().and_then(|item| item.error),
+            has_crash: false,
         };
         self.items.insert(key.clone(), item);
         match earlier.map(|item| item.stage) {
@@ -201,6 +204,15 @@ impl Machine {
         let list = self.plan.part(step, Part::Do);
         let list = list.ok_or_else(|| Mismatch::new(format!("`{at}` has no steps for its items")))?;
         self.open(&key, list, Some((at.clone(), Part::Do, Some(item.index))), key.clone(), None)
+    }
+
+    /// A step that may not run twice was cut off by a crash: nothing around it begins again by itself.
+    pub(super) fn crashed(&mut self, at: &Address) {
+        for key in at.items_around() {
+            if let Some(item) = self.items.get_mut(&key) {
+                item.has_crash = true;
+            }
+        }
     }
 
     /// Whether what the steps of an item left is in a worktree, which does not outlive a failure.
@@ -244,6 +256,7 @@ impl Machine {
                     attempt: item.attempt,
                     base: item.base,
                     began: item.began,
+                    has_crash: item.has_crash,
                     rules: active.items()?.rules,
                 },
             }),

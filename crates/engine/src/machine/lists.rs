@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_flow::fields::FailureKind;
 use threadline_flow::model::Action;
 use threadline_flow::plan::{ListNumber, Part, StepNumber};
 
@@ -158,6 +159,9 @@ impl Machine {
     }
 
     pub(super) fn finished(&mut self, at: &Address, seq: Seq, output: &Output) -> Applied {
+        if FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash) {
+            self.crashed(at);
+        }
         let name = self.scope_of(at)?;
         let plan = Arc::clone(&self.plan);
         let active = find_mut(&mut self.active, at)?;

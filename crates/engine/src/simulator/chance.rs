@@ -64,6 +64,11 @@ impl Fate {
         self.mended || self.of(at, "well", attempt | self.luck << 16).percent(percent)
     }
 
+    /// Whether a called workflow that failed did so because of a step that may not run twice.
+    pub fn crashes(&self, at: &Fated, attempt: u32) -> bool {
+        self.of(at, "crashes", attempt | self.luck << 16).percent(50)
+    }
+
     /// Whether the fields of an attempt have to compute something.
     pub fn computes(&self, at: &Fated) -> bool {
         self.of(at, "computes", 0).percent(10)

@@ -111,6 +111,9 @@ impl PromiseChecker {
     ) -> PromiseCheck {
         let Execution { at, fated, attempt, life } = &execution;
         self.not_done(at)?;
+        self.not(self.facts.crashed.contains(at), || {
+            format!("`{at}` is made again after it was running at a crash and failed for that")
+        })?;
         let announced = self.facts.announced.get(at).copied().unwrap_or(0);
         self.not(announced > durable, || {
             format!("attempt {attempt} of `{at}` begins because of event {announced}, which is not on disk")

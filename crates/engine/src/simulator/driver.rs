@@ -74,8 +74,9 @@ impl Life<'_> {
                 EffectResult::Written(if is_well { Ok(()) } else { Err(failure(FailureKind::File)) }, timing)
             }
             Effect::Workflow(_) => {
-                let value =
-                    if is_well { Ok(Value::from(value)) } else { Err(failure(FailureKind::Workflow)) };
+                let crashes = self.fate.crashes(&fated, key.attempt);
+                let kind = if crashes { FailureKind::Crash } else { FailureKind::Workflow };
+                let value = if is_well { Ok(Value::from(value)) } else { Err(failure(kind)) };
                 EffectResult::Called(CallEnd { value, meta: Vec::new() }, timing)
             }
             Effect::ReadItems(_) => {

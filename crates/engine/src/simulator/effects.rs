@@ -231,7 +231,7 @@ impl PromiseChecker {
         let why = FailureKind::of_meta(&output.meta);
         let ends_anyway = matches!(why, Some(FailureKind::Crash | FailureKind::Timeout));
         let fits = match (is_over, output.status) {
-            (false, _) => tries < most,
+            (false, _) => tries < most && why != Some(FailureKind::Crash),
             // Without a try it failed before it began.
             (true, Status::Failed) => tries >= most || tries == 0 || ends_anyway,
             (true, _) => true,

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use threadline_flow::fields::FailureKind;
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan};
 
@@ -34,6 +35,8 @@ pub(super) struct Facts {
     over: Option<Outcome>,
     /// Everything that something happened to since.
     since: BTreeSet<Address>,
+    /// What failed because it was running at a crash, since the run last went on after its end.
+    pub(super) crashed: BTreeSet<Address>,
 }
 
 /// An attempt that began.
@@ -108,6 +111,7 @@ impl Facts {
             ended: None,
             over: None,
             since: BTreeSet::new(),
+            crashed: BTreeSet::new(),
         }
     }
 
@@ -125,6 +129,9 @@ impl Facts {
             EventKind::Finished { output, .. }
             | EventKind::Unresolved { output, .. }
             | EventKind::Skipped { output, .. } => {
+                if FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash) {
+                    self.crashed.insert(at.clone());
+                }
                 self.done.insert(at, Done { seq: event.seq, status: output.status });
             }
             EventKind::Expanded { count, parallel, rules, .. } => {
@@ -174,9 +181,11 @@ impl Facts {
                 item.tries += 1;
             }
             EventKind::ItemEnded(ended) => {
+                let has_crash = self.crashed.iter().any(|crashed| crashed.is_inside(&at));
                 let most = self.list_with(&at).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
-                if ended.status == Status::Failed && item.tries < most {
+                let may_begin_again = item.tries < most && !has_crash;
+                if ended.status == Status::Failed && may_begin_again {
                     return Err(format!("`{at}` failed for good after {} of {most} attempts", item.tries));
                 }
                 item.runner = None;
@@ -286,6 +295,7 @@ impl Facts {
     /// The run goes on. After its end with what failed, or with items that were let fail and all that came after them.
     fn resumed(&mut self, failed: bool) {
         let Some(outcome) = self.over.take() else { return };
+        self.crashed.clear();
         let rewound = self.first_let_fail().filter(|_| failed);
         if let Some((position, at)) = &rewound {
             let root = &self.plan.lists[0];

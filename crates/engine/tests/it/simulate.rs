@@ -14,6 +14,7 @@
 mod generate;
 mod oracle;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,10 +24,13 @@ use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{Address, Datum, Event, EventKind, ItemEnded, Listed, Output, Rules, Status};
 use threadline_engine::machine::{Command, Machine, Outcome, Pause};
 use threadline_engine::random::Random;
+use threadline_engine::replay::output_of;
 use threadline_engine::simulator::chance::{Chances, Fate};
 use threadline_engine::simulator::{
     Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
+use threadline_flow::fields::FailureKind;
+use threadline_flow::files;
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
@@ -231,6 +235,36 @@ fn steps_in_flight_follow_on_crash() {
     }
     println!("{crashes} crashes: {reruns} run again, {failed} failed, {asked} asked");
     assert!(crashes >= 500 && reruns >= 50 && failed >= 50 && asked >= 50);
+}
+
+/// A call in which a step was cut off that may not run twice is not made again, however often its step may be tried.
+#[test]
+fn calls_that_held_a_crash_are_not_retried() {
+    let file = |name: &str, text: &str| SourceFile::new(name, text.as_bytes().to_vec()).unwrap();
+    let texts = BTreeMap::from([("pay.yaml".into(), file("pay.yaml", "- {value: 1}\n"))]);
+    let source = "- {workflow: pay.yaml, retry: {attempts: 3, delay: 1ms}}\n- foreach: [1, 2]\n  error_policy: \
+                  {on_item_failure: retry}\n  do: [{workflow: pay.yaml}]\n";
+    let (called, problems) = load(file("calls.yaml", source));
+    let (planned, more) = files::plan(Arc::new(called.unwrap()), &files::known(&texts));
+    assert!(!problems.iter().chain(&more).any(Problem::is_error), "{problems:?} {more:?}");
+    let planned = Arc::new(planned.unwrap());
+    let (mut retried, mut crashed) = (0_usize, 0_usize);
+    for seed in seeds(200) {
+        let chances = Chances { well: 40, well_in_items: 40, evaluates: 100, ..Chances::default() };
+        let simulation = Simulation { chances, ..Simulation::new(Arc::clone(&planned), seed) };
+        let report = simulation.run().unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+        for event in &report.journal {
+            retried += usize::from(matches!(
+                event.kind,
+                EventKind::Retrying { .. } | EventKind::ItemRetrying { .. }
+            ));
+            crashed += usize::from(
+                output_of(event)
+                    .is_some_and(|output| FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash)),
+            );
+        }
+    }
+    assert!(retried > 20 && crashed > 20, "{retried} retried, {crashed} crashed");
 }
 
 #[test]

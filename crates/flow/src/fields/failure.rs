@@ -116,7 +116,10 @@ impl FailureKind {
                 "the tool reported a failure, rejected its parameters, does not exist, or its server exited"
             }
             Self::File => "a file could not be read or written, or has no recorded answer to the message",
-            Self::Crash => "the step was running when Threadline was killed, and its `on_crash` is `fail`",
+            Self::Crash => {
+                "the step was running when Threadline was killed, and its `on_crash` is `fail`; or this is true of a \
+                 step in the workflow that it calls. Nothing retries it"
+            }
             Self::Items => "items of a `foreach` or a map failed",
             Self::Input => "the source of a list gives no items",
             Self::Worktree => "the worktree of an item could not be used, or its changes could not be merged",

@@ -271,3 +271,76 @@ fn a_store_of_a_later_program_is_left_alone() {
     assert!(!workflow.has("ran"));
     assert_eq!(std::fs::read(&file).expect("the journal"), journal);
 }
+
+/// A step that may not run twice, and waits for a word.
+fn charge() -> String {
+    format!("{{id: charge, shell: \"echo charged >> charges; {WAITS}\", on_crash: fail}}")
+}
+
+/// Kills a run in its step that may not run twice: the resume fails and has not run it again; the next one, which
+/// somebody asks for, does.
+fn fails_once(workflow: Workflow) {
+    let workflow = workflow.pipes(&["began", "go"]);
+    killed(&workflow);
+    let run = workflow.resume().exits(1);
+    assert_eq!(workflow.lines("charges"), 1, "{}{}", run.stdout, run.stderr);
+    assert!(run.of_kind("item_retrying").is_empty() && run.of_kind("retrying").is_empty(), "{}", run.stdout);
+    resumed(&workflow).well();
+    assert_eq!(workflow.lines("charges"), 2);
+}
+
+#[test]
+fn on_crash_fail_holds_in_a_map_that_retries_its_items() {
+    let charge = charge();
+    fails_once(workflow(&format!(
+        "map:\n  input: [1]\n  retry: {{attempts: 3, delay: 1ms}}\n  steps:\n    - {charge}\n"
+    )));
+}
+
+#[test]
+fn on_crash_fail_holds_in_a_foreach_that_retries_its_items() {
+    let charge = charge();
+    fails_once(workflow(&format!(
+        "- foreach: [1]\n  error_policy: {{on_item_failure: retry}}\n  do:\n    - {charge}\n"
+    )));
+}
+
+#[test]
+fn on_crash_fail_holds_in_items_of_items_that_are_retried() {
+    let charge = charge();
+    fails_once(workflow(&format!(
+        "- foreach: [1]\n  error_policy: {{on_item_failure: retry}}\n  do:\n    - foreach: [2]\n      do:\n        \
+         - {charge}\n"
+    )));
+}
+
+#[test]
+fn on_crash_fail_holds_in_an_item_that_fails_for_another_reason() {
+    let charge = format!(
+        "{{id: charge, shell: \"echo charged >> charges; {WAITS}\", on_crash: fail, continue_on_error: true}}"
+    );
+    let workflow = workflow(&format!(
+        "- foreach: [1]\n  error_policy: {{on_item_failure: retry}}\n  do:\n    - {charge}\n    - shell: test -e \
+         mended\n"
+    ))
+    .pipes(&["began", "go"]);
+    killed(&workflow);
+    workflow.resume().exits(1);
+    assert_eq!(workflow.lines("charges"), 1);
+    workflow.project.write("mended", b"");
+    workflow.resume().well();
+    assert_eq!(workflow.lines("charges"), 1);
+}
+
+#[test]
+fn on_crash_fail_holds_in_a_workflow_whose_call_is_retried() {
+    let charge = charge();
+    let calls = "- {id: call, workflow: pay.yaml, retry: {attempts: 3, delay: 1ms}}\n";
+    fails_once(workflow(calls).file("pay.yaml", &format!("- {charge}\n")));
+    let calls = "- foreach: [1]\n  error_policy: {on_item_failure: retry}\n  do: [{workflow: pay.yaml}]\n";
+    fails_once(workflow(calls).file("pay.yaml", &format!("- {charge}\n")));
+    let called = format!("initial: pay\nstates:\n  pay: {charge}\n  done: {{terminal: true}}\n")
+        .replace("id: charge", "next: done");
+    let calls = "- {id: call, workflow: pay.yaml, retry: {attempts: 3, delay: 1ms}}\n";
+    fails_once(workflow(calls).file("pay.yaml", &called));
+}

@@ -14,7 +14,7 @@ use threadline_lang::diag::{excerpt, words};
 use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::loop_progress::{LoopProgress, PastState, REMEMBERED};
+use crate::loop_progress::{LoopProgress, PastState, REMEMBERED, has_ignored_failure};
 use crate::progress::{ListProgress, Progress, RunningWork};
 use crate::report::{first_line, visible};
 use crate::reporter::{step_label, whole_seconds};
@@ -219,6 +219,7 @@ fn turn_line(plan: &Plan, turn: &PastState, wide: usize, size: ScreenSize) -> Sc
     let step = turn.at.outermost_position(plan).map(|at| plan.lists[0].steps[at]);
     let step = step.map(|step| &plan.steps[step as usize].step);
     let is_judged = step.is_some_and(|step| step.is_judged()) || turn.verdict == ERROR;
+    let has_reason = is_judged || has_ignored_failure(plan, &turn.at, &turn.verdict);
     let pad = wide.saturating_sub(turn.at.as_str().width());
     let took = words::duration(Duration::from_millis(u64::try_from(turn.took).unwrap_or(0)));
     line.push(DIM, "• ")
@@ -231,7 +232,7 @@ fn turn_line(plan: &Plan, turn: &PastState, wide: usize, size: ScreenSize) -> Sc
     if let Some(to) = &turn.to {
         line.push(PLAIN, &format!("→ {to}"));
     }
-    if is_judged {
+    if has_reason {
         line.push(DIM, &format!("  {}", visible(first_line(&turn.reason))));
     }
     line

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, JudgedEvent, LoopLimits, Millis};
+use threadline_flow::plan::Plan;
 use threadline_lang::diag::words;
 
 /// The number of past states that are remembered.
@@ -24,6 +25,8 @@ pub(crate) struct LoopProgress {
     counted: Address,
     /// The number of states that were executed.
     pub(crate) steps: u64,
+    /// The number of those whose action failed although the loop went on as if it had not.
+    failed_actions: u64,
     /// The part that does not count for the limits, because it was before the loop was resumed.
     before: SpentBefore,
     initial: Option<EcoString>,
@@ -65,7 +68,7 @@ pub(crate) struct PastState {
 
 impl LoopProgress {
     /// Takes the next event of the run.
-    pub(crate) fn take(&mut self, event: &Event) {
+    pub(crate) fn take(&mut self, plan: &Plan, event: &Event) {
         let stopped = event.time - self.last;
         self.last = event.time;
         match &event.kind {
@@ -85,7 +88,7 @@ impl LoopProgress {
                 self.ended = true;
                 self.current = None;
             }
-            EventKind::Judged(judged) if self.limits.is_some() => self.judged(event, judged),
+            EventKind::Judged(judged) if self.limits.is_some() => self.judged(plan, event, judged),
             _ if self.limits.is_some() => self.entered(&event.at, event.time),
             _ => {}
         }
@@ -109,8 +112,9 @@ impl LoopProgress {
         }
     }
 
-    fn judged(&mut self, event: &Event, judged: &JudgedEvent) {
+    fn judged(&mut self, plan: &Plan, event: &Event, judged: &JudgedEvent) {
         self.entered(&event.at, event.time);
+        self.failed_actions += u64::from(has_ignored_failure(plan, &event.at, &judged.verdict));
         let since = self.current.take().map_or(event.time, |current| current.since);
         if self.recent.len() == REMEMBERED {
             self.recent.pop_front();
@@ -138,8 +142,18 @@ impl LoopProgress {
         (self.iteration - self.before.iterations, self.steps - self.before.steps)
     }
 
-    /// `3 iterations, 7 steps`
+    /// `3 iterations, 7 steps`, and how many actions failed that only `next` followed: `, 1 failure ignored`
     pub(crate) fn counts(&self) -> String {
-        format!("{}, {}", words::count(self.iteration, "iteration"), words::count(self.steps, "step"))
+        let failed = match self.failed_actions {
+            0 => String::new(),
+            failed => format!(", {} ignored", words::count(failed, "failure")),
+        };
+        format!("{}, {}{failed}", words::count(self.iteration, "iteration"), words::count(self.steps, "step"))
     }
+}
+
+/// Whether the action of a state failed and nothing looks at that: the state only goes on.
+pub(crate) fn has_ignored_failure(plan: &Plan, at: &Address, verdict: &str) -> bool {
+    let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
+    verdict == "no" && step.is_some_and(|step| !step.is_judged())
 }

@@ -111,7 +111,7 @@ impl Progress {
     pub(crate) fn take(&mut self, plan: &Plan, event: &Event) {
         self.failed_steps.take(plan, event);
         self.failed.take(event);
-        self.turns.take(event);
+        self.turns.take(plan, event);
         let at = &event.at;
         match &event.kind {
             EventKind::Resumed { failed } => self.resumed(event.time, *failed),

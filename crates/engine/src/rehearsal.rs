@@ -530,11 +530,15 @@ impl Rehearsal<'_> {
 /// The verdicts that a state can come to, the best first, beside `error`.
 fn verdicts(plan: &Plan, state: usize) -> Vec<EcoString> {
     let step = &plan.steps[plan.lists[0].steps[state] as usize].step;
-    // Only what was called can end badly and have ended.
-    let calls = matches!(step.action, Action::Workflow(_));
+    // What was called can end badly and have ended. So can a command, which matters only where that is judged.
+    let may_fail = match step.action {
+        Action::Workflow(_) => true,
+        Action::Shell { .. } | Action::Argv(_) => step.is_judged(),
+        _ => false,
+    };
     let known = match step.evaluator() {
         None => vec!["yes".into()],
-        Some(Evaluator::Outcome) if !calls => vec!["yes".into()],
+        Some(Evaluator::Outcome) if !may_fail => vec!["yes".into()],
         Some(evaluator) => match evaluator.verdicts() {
             Verdicts::Known(words) => words,
             Verdicts::Any => Vec::new(),

@@ -11,7 +11,8 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::diag::{preview, words};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BAD, DIM, GOOD, LineHead, Reporter, STDERR_LINES, last_lines, quote, stderr_of, time_of};
+use super::{BAD, DIM, GOOD, LineHead, OPEN, Reporter, STDERR_LINES, last_lines, quote, stderr_of, time_of};
+use crate::loop_progress::has_ignored_failure;
 use crate::report::first_line;
 
 /// The maximum width of the column with verdicts and routes.
@@ -35,6 +36,8 @@ struct StateResult {
     time: String,
     value: String,
     stderr: Vec<String>,
+    /// The last line of stderr.
+    last_words: Option<String>,
 }
 
 impl LoopLines {
@@ -50,7 +53,9 @@ impl LoopLines {
             Datum::Stored { len, .. } => format!("= {len} bytes"),
         };
         let stderr = quote(&last_lines(stderr_of(output), STDERR_LINES));
-        self.result = StateResult { time: time_of(output), value, stderr };
+        let last_words = stderr_of(output).lines().rev().find(|line| !line.trim().is_empty());
+        let last_words = last_words.map(|line| line.trim().to_owned());
+        self.result = StateResult { time: time_of(output), value, stderr, last_words };
     }
 }
 
@@ -61,6 +66,7 @@ impl Reporter<'_> {
         let Some(step_number) = event.at.step(&plan) else { return };
         let result = std::mem::take(&mut self.loop_lines.result);
         let is_error = judged.verdict == ERROR;
+        let is_ignored = has_ignored_failure(&plan, &event.at, &judged.verdict);
         let step = &plan.steps[step_number as usize].step;
         let terminal = step.state.as_ref().and_then(|state| state.terminal).filter(|_| !is_error);
         let (style, mark) = match terminal {
@@ -68,6 +74,7 @@ impl Reporter<'_> {
             Some(Terminal::Success) => (GOOD, "✓"),
             Some(Terminal::Failure) => (BAD, "✗"),
             None if judged.to.is_none() => (BAD, "✗"),
+            None if is_ignored => (OPEN, "!"),
             None => (DIM, "•"),
         };
         let reason = first_line(&judged.reason);
@@ -79,7 +86,12 @@ impl Reporter<'_> {
         } else {
             let route = describe_route(step, judged);
             let is_judged = step.is_judged() || is_error;
-            let note = if is_judged { reason.to_owned() } else { named_value(step, &result) };
+            let note = match &result.last_words {
+                _ if is_judged => reason.to_owned(),
+                Some(said) if is_ignored => format!("{reason}: {said}"),
+                None if is_ignored => reason.to_owned(),
+                _ => named_value(step, &result),
+            };
             let pad = self.loop_lines.route_width.saturating_sub(route.width());
             format!("{route}{:pad$}  {note}", "")
         };

@@ -235,7 +235,7 @@ pub fn process_failure(
     Some(match ending {
         ProcessEnding::Exited(0) => return None,
         ProcessEnding::Exited(code) => {
-            Failure::new(FailureKind::ExitCode, format!("exit code {code}{}", meaning(*code)))
+            Failure::new(FailureKind::ExitCode, describe_exit_code(i64::from(*code)))
         }
         ProcessEnding::Signalled(signal) => {
             Failure::new(FailureKind::Signal, format!("ended by signal {signal}"))
@@ -275,13 +275,22 @@ pub(super) fn limit_reached(limit: &Limit) -> Failure {
     Failure::new(FailureKind::Timeout, message)
 }
 
-/// What shells mean by some exit codes.
-fn meaning(code: i32) -> &'static str {
+/// An exit code, with what shells mean by some of them.
+pub(crate) fn describe_exit_code(code: i64) -> String {
     match code {
-        126 => " (found, but not executable)",
-        127 => " (command not found)",
-        _ => "",
+        126 => "exit code 126 (found, but not executable)".to_owned(),
+        127 => "exit code 127 (command not found)".to_owned(),
+        _ => format!("exit code {code}"),
     }
+}
+
+/// Whether a shell says with an exit code that the program could not be started, or that a signal ended it.
+pub(crate) fn is_abnormal_exit(code: i64) -> bool {
+    /// What a shell adds to the number of a signal.
+    const SIGNALLED: i64 = 128;
+    /// The last of the signals that end a program.
+    const LAST_SIGNAL: i64 = 31;
+    matches!(code, 126 | 127) || (SIGNALLED + 1..=SIGNALLED + LAST_SIGNAL).contains(&code)
 }
 
 /// Output as a value of a format. A text loses its final line breaks.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::{self, Evaluate, Evaluator, Field, Shape, Step};
+use threadline_flow::model::{self, Evaluate, Evaluator, Field, Shape, State, Step};
 use threadline_flow::plan::{Plan, ResolvedRoutes, StepNumber};
 use threadline_lang::{Document, Envelope, Error, Expression, Scope, ScopeEntry, Session, Value};
 
@@ -20,6 +20,7 @@ pub use convergence::{Converging, verdict as convergence};
 
 use crate::evaluate::{self, FieldErrors};
 use crate::event::{ERROR, LoopReason, Status};
+use crate::execute::result::{describe_exit_code, is_abnormal_exit};
 use crate::hash::Hash;
 use crate::view::StateView;
 
@@ -317,14 +318,26 @@ impl JudgedState<'_> {
     fn by_outcome(&self) -> Verdict {
         let Some(failed) = self.failed() else {
             let code = self.meta(names::EXIT_CODE).and_then(Value::as_i64).filter(|code| *code != 0);
-            let reason = code.map_or("the action is done".into(), |code| {
-                eco_format!("the action is done, exit code {code}")
-            });
-            return Verdict::of(true, reason);
+            return code.map_or_else(|| Verdict::of(true, "the action is done"), |code| self.by_failure(code));
         };
         // A called loop came to its end, and that was none to be glad of.
         let ended = self.meta(names::ENDED_BY).and_then(Value::as_str) == Some(LoopReason::Terminal.name());
         if ended { Verdict::of(false, failed.reason) } else { failed }
+    }
+
+    /// The verdict on a command that ended with an exit code other than 0 where no code is expected. A state that
+    /// only goes on does so, unless it has a route for errors; one that ends the loop has not ended it.
+    fn by_failure(&self, code: i64) -> Verdict {
+        let state = self.step().state.as_ref();
+        let has_route = |state: &State| state.routes.error.is_some() && !state.routes.judges();
+        let is_error = state.is_some_and(|state| state.terminal.is_some() || has_route(state));
+        let reason = describe_exit_code(code);
+        let verdict = if is_error || is_abnormal_exit(code) {
+            Verdict::error(reason)
+        } else {
+            Verdict::of(false, reason)
+        };
+        verdict.with_details([("exit_code".into(), Value::from(code))])
     }
 
     fn by_exit_code(&self, yes: &[i64], no: &[i64], session: &mut Session<'_>) -> Result<Verdict, Verdict> {

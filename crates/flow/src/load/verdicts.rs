@@ -234,8 +234,12 @@ impl WorkflowLoader {
 /// The possible verdicts of a state besides `error`, if they are known before the run.
 fn possible_verdicts(step: &Step) -> Option<Vec<EcoString>> {
     match step.evaluator()? {
-        // Only a called loop can end in a failure state without failing the action.
-        Evaluator::Outcome if !matches!(step.action, Action::Workflow(_)) => Some(vec!["yes".into()]),
+        // Only a command has an exit code, and only a called loop can end in a failure state without failing.
+        Evaluator::Outcome
+            if !matches!(step.action, Action::Workflow(_) | Action::Shell { .. } | Action::Argv(_)) =>
+        {
+            Some(vec!["yes".into()])
+        }
         Evaluator::Expression(expression) => {
             // No names are in scope, so the type must follow from the expression itself.
             let kind = expression.value.infer(&Scope::new()).types.only();

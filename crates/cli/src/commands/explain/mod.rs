@@ -24,6 +24,7 @@ use super::history::{History, reader};
 use super::print_styled as print;
 use crate::arguments::ExplainArguments;
 use crate::exit::CommandFailure;
+use crate::loop_progress::has_ignored_failure;
 use crate::report::{Report, first_line};
 use crate::reporter::describe_route;
 use crate::table::Table;
@@ -193,7 +194,9 @@ fn visits(history: &History<'_>, told: &[StepExplanation]) -> Option<String> {
     for (one, judged) in &judged {
         let step = &history.plan.steps[one.seen.step as usize].step;
         let time = super::history::clock_text(one.seen.time);
-        let reason = if step.is_judged() { first_line(&judged.recorded.reason) } else { "" };
+        let is_told = step.is_judged()
+            || has_ignored_failure(&history.plan, &one.seen.at, &judged.recorded.verdict);
+        let reason = if is_told { first_line(&judged.recorded.reason) } else { "" };
         table.row([
             (PLAIN, one.seen.at.to_string()),
             (PLAIN, describe_route(step, &judged.recorded)),

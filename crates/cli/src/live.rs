@@ -11,6 +11,7 @@ use threadline_engine::event::{Address, ERROR, LoopLimits, Millis};
 use threadline_engine::view::{ItemRef, Load as _};
 use threadline_flow::plan::Plan;
 use threadline_lang::diag::{excerpt, words};
+use threadline_runner::clock;
 use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -89,7 +90,7 @@ impl<'a> LiveView<'a> {
 
     /// Draws the progress of the run.
     pub(crate) fn draw(&mut self, plan: &Plan, progress: &Progress) {
-        let (size, now) = (Screen::size(), jiff::Timestamp::now().as_millisecond());
+        let (size, now) = (Screen::size(), clock::now());
         let lines = self.lines(plan, progress, size, now);
         self.screen.draw(size, &lines);
     }

@@ -22,8 +22,9 @@ use threadline_lang::Value;
 use threadline_store::{Journal, Lease, NewRun, ProjectLocks, RunId, RunInfo, Store, StoreError};
 
 use crate::bell::Bell;
+use crate::clock::now;
 use crate::driver::{
-    self, CalledNotice, DriveError, DrivenRun, Ending, Notice, ParentRun, PendingDecision, Setup, now,
+    self, CalledNotice, DriveError, DrivenRun, Ending, Notice, ParentRun, PendingDecision, Setup,
 };
 use crate::locks::{self, Locked};
 use crate::process::Environment;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, Event, EventKind, Millis, Seq};
+use threadline_engine::event::{Address, Event, EventKind, Seq};
 use threadline_engine::execute::{Durability, Executor, Next, Recording, has_worktrees};
 use threadline_engine::machine::{Command, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::view::{RunNames, View};
@@ -18,6 +18,7 @@ use threadline_flow::problem::Problem;
 use threadline_lang::{Resolution, Scope, Value, Warning};
 use threadline_store::{Journal, JournalError, RunId, StoreError};
 
+use crate::clock::now;
 use crate::item_worktree::Opened;
 use crate::local::LocalDriver;
 use crate::locks::Patience;
@@ -467,9 +468,4 @@ impl Core {
 /// How many nodes of a graph run at once when nobody says: nothing else bounds them.
 fn side_by_side() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get).max(4)
-}
-
-/// The time of events.
-pub(crate) fn now() -> Millis {
-    jiff::Timestamp::now().as_millisecond()
 }

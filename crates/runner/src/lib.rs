@@ -10,6 +10,7 @@
 //! - `called`: a step that calls a workflow, which is a run of its own.
 //! - [`reload`]: a run of the journal, read again.
 //! - [`locks`]: what a run has for itself while it is driven.
+//! - [`clock`]: the time, by a clock that does not jump.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - `protected`: folders that no file is written in.
@@ -21,6 +22,7 @@
 mod bell;
 mod called;
 pub mod choice;
+pub mod clock;
 pub mod driver;
 pub mod driving_process;
 mod http;

@@ -19,7 +19,8 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Scope, ScopeEntry, Session, Value};
 
-use crate::driver::{DriveError, DrivenRun, Notice, now};
+use crate::clock::now;
+use crate::driver::{DriveError, DrivenRun, Notice};
 use crate::item_worktree::{GIT_VARIABLES, Placed};
 use crate::process::Environment;
 use crate::project::Project;

@@ -14,7 +14,7 @@ use threadline_flow::problem::Problem;
 use threadline_lang::{NoWorld, Session};
 use threadline_store::{LockConflict, LockRequest, LockTarget, ProjectLocks, RunId, Store, StoreError};
 
-use crate::driver::now;
+use crate::clock::now;
 use crate::process;
 use crate::project::Project;
 use crate::stop::Stop;

@@ -28,7 +28,8 @@ use threadline_store::JournalError;
 
 use crate::called::{self, CallAttempt, CallOutcome};
 use crate::choice::{ChooseError, choose};
-use crate::driver::{DriveError, Notice, now};
+use crate::clock::now;
+use crate::driver::{DriveError, Notice};
 use crate::http;
 use crate::item_worktree;
 use crate::items::{ChunkError, ChunkWriter, ItemSource, SelectError};

@@ -318,7 +318,8 @@ impl JudgedState<'_> {
     fn by_outcome(&self) -> Verdict {
         let Some(failed) = self.failed() else {
             let code = self.meta(names::EXIT_CODE).and_then(Value::as_i64).filter(|code| *code != 0);
-            return code.map_or_else(|| Verdict::of(true, "the action is done"), |code| self.by_failure(code));
+            return code
+                .map_or_else(|| Verdict::of(true, "the action is done"), |code| self.by_failure(code));
         };
         // A called loop came to its end, and that was none to be glad of.
         let ended = self.meta(names::ENDED_BY).and_then(Value::as_str) == Some(LoopReason::Terminal.name());

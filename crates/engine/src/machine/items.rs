@@ -363,7 +363,7 @@ impl Machine {
     /// What a run that goes on measures begins anew: the time it lay still is nobody's.
     pub(super) fn time_begins_anew(&mut self, before: Millis) {
         let now = self.time;
-        self.shift_loop_clock(now.saturating_sub(before).max(0));
+        self.shift_loop_clock(now.saturating_sub(before));
         for item in self.items.values_mut() {
             item.began = now;
         }

@@ -347,7 +347,8 @@ impl Machine {
         self.failed_terminal_state().filter(|_| !finally_failed)
     }
 
-    /// The time in which a loop was stopped does not count.
+    /// The time in which a loop was stopped does not count. It is less than nothing when the clock was set back
+    /// meanwhile: what the loop has used stays what it was.
     pub(super) fn shift_loop_clock(&mut self, passed: Millis) {
         // Only a loop that has begun has a time.
         if let Ok(loop_state) = self.loop_mut() {

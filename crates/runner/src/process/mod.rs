@@ -1,8 +1,8 @@
 //! Running child processes: one thread, one child, one call.
 //!
-//! A child has its own process group. It is given its standard input without a deadlock, its output is read as it
-//! comes, and when the call returns nothing of it lives: not what it left in the background, not what left its group
-//! or its session. Whatever survives this process itself is found by its mark, see [`end_left_over`].
+//! A child has its own process group. Its standard input is whole before it starts, its output is read as it comes,
+//! and when the call returns nothing of it lives: not what it left in the background, not what left its group or its
+//! session. Whatever survives this process itself is found by its mark, see [`end_left_over`].
 //!
 //! Nothing here knows workflows, decides about retries, or starts a thread.
 
@@ -66,7 +66,7 @@ pub enum Stdin {
     /// There is nothing to read.
     #[default]
     Null,
-    /// These bytes, as far as it wants them.
+    /// These bytes, as far as it wants them, in a file that is complete before the child starts.
     Bytes(Arc<[u8]>),
     /// What somebody writes into a pipe, of which this is the other end: a conversation. What the child writes is told
     /// as it comes, and not kept.

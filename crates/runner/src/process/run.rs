@@ -5,15 +5,15 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::Signal;
+
+use crate::clock;
 
 use super::control::{Asked, Control, ControlWaiter};
 use super::linux::{self, Family, Started};
@@ -41,14 +41,13 @@ pub fn run(
 ) -> Result<EndedChild, StartError> {
     let refused = |error: io::Error| StartError::from_system(&error, spec);
     let waiting = control.wait_here().map_err(|error| refused(error.into()))?;
-    let started = Timestamp::now();
+    let started = clock::timestamp();
     let clock = Instant::now();
     if waiting.asked() != Asked::Nothing {
         return Ok(never_started(started));
     }
     let name = mark::new_child();
     let mut child = linux::start(&mut start::command(spec, &name)?).map_err(refused)?;
-    let input = ChildInput::new(&mut child, &spec.stdin);
     let mut running = RunningChild {
         spec,
         waiting,
@@ -56,7 +55,6 @@ pub fn run(
             ChildOutput::new(Stream::Stdout, child.child.stdout.take().map(OwnedFd::from)),
             ChildOutput::new(Stream::Stderr, child.child.stderr.take().map(OwnedFd::from)),
         ],
-        input,
         child,
         name,
         time_is_up: spec.timeout.map(linux::after),
@@ -91,7 +89,6 @@ struct RunningChild<'a> {
     /// The name in its mark.
     name: OsString,
     outputs: [ChildOutput; 2],
-    input: Option<ChildInput>,
     time_is_up: Option<Instant>,
     /// When it has written nothing for too long.
     patience_is_up: Option<Instant>,
@@ -117,15 +114,14 @@ struct Exited {
 #[derive(Default)]
 struct Events {
     outputs: [bool; 2],
-    input: bool,
     exit: bool,
     asked: bool,
 }
 
 impl Events {
     fn is_silence(&self) -> bool {
-        let Self { outputs: [stdout, stderr], input, exit, asked } = *self;
-        !(stdout || stderr || input || exit || asked)
+        let Self { outputs: [stdout, stderr], exit, asked } = *self;
+        !(stdout || stderr || exit || asked)
     }
 }
 
@@ -144,9 +140,6 @@ impl RunningChild<'_> {
             if events.outputs[index] {
                 self.read(index, on_output);
             }
-        }
-        if events.input && self.input.as_mut().is_some_and(|input| input.write() == FeedResult::All) {
-            self.input = None;
         }
         if events.exit {
             self.note_exit();
@@ -170,7 +163,6 @@ impl RunningChild<'_> {
         let sources = [
             (stdout.pipe.as_ref().map(OwnedFd::as_fd), PollFlags::IN),
             (stderr.pipe.as_ref().map(OwnedFd::as_fd), PollFlags::IN),
-            (self.input.as_ref().map(|input| input.pipe.as_fd()), PollFlags::OUT),
             (self.exited.is_none().then_some(self.child.handle.as_fd()), PollFlags::IN),
             (Some(self.waiting.fd()), PollFlags::IN),
         ];
@@ -186,8 +178,8 @@ impl RunningChild<'_> {
             return Events::default();
         }
         let happened = |place: Option<usize>| place.is_some_and(|place| !fds[place].revents().is_empty());
-        let [stdout, stderr, input, exit, asked] = places.map(happened);
-        Events { outputs: [stdout, stderr], input, exit, asked }
+        let [stdout, stderr, exit, asked] = places.map(happened);
+        Events { outputs: [stdout, stderr], exit, asked }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -242,8 +234,7 @@ impl RunningChild<'_> {
     }
 
     fn note_exit(&mut self) {
-        self.exited = Some(Exited { at: Instant::now(), finished: Timestamp::now() });
-        self.input = None;
+        self.exited = Some(Exited { at: Instant::now(), finished: clock::timestamp() });
         for output in &mut self.outputs {
             output.count_owed();
         }
@@ -279,7 +270,8 @@ impl RunningChild<'_> {
         let status = used.status;
         // A status is an exit code or a signal.
         let natural = status.code().map(ChildEnding::Exited).or(status.signal().map(ChildEnding::Signalled));
-        let exited = self.exited.unwrap_or_else(|| Exited { at: Instant::now(), finished: Timestamp::now() });
+        let exited =
+            self.exited.unwrap_or_else(|| Exited { at: Instant::now(), finished: clock::timestamp() });
         let [stdout, stderr] = self.outputs.map(|output| output.collected.finish());
         Ok(EndedChild {
             how: self.ending.map(|ending| ending.why).or(natural).unwrap_or(ChildEnding::Cancelled),
@@ -338,38 +330,5 @@ impl ChildOutput {
             on_output(self.stream, kept);
         }
         if kept.len() < piece.len() { Err(ChildEnding::OutputTooLarge(self.stream)) } else { Ok(()) }
-    }
-}
-
-/// What the child still has to be given.
-struct ChildInput {
-    pipe: OwnedFd,
-    bytes: Arc<[u8]>,
-    done: usize,
-}
-
-#[derive(PartialEq, Eq)]
-enum FeedResult {
-    Some,
-    All,
-}
-
-impl ChildInput {
-    fn new(child: &mut Started, stdin: &Stdin) -> Option<Self> {
-        let pipe = OwnedFd::from(child.child.stdin.take()?);
-        let Stdin::Bytes(bytes) = stdin else { return None };
-        // Without this a write of more than fits would block; a pipe of our own cannot refuse it.
-        rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK).ok()?;
-        Some(Self { pipe, bytes: bytes.clone(), done: 0 })
-    }
-
-    fn write(&mut self) -> FeedResult {
-        match rustix::io::write(&self.pipe, &self.bytes[self.done..]) {
-            Ok(count) => self.done += count,
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            // A child need not read what it is given.
-            Err(_) => return FeedResult::All,
-        }
-        if self.done == self.bytes.len() { FeedResult::All } else { FeedResult::Some }
     }
 }

@@ -5,14 +5,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
 use super::{Environment, Spec, Stdin};
@@ -194,12 +195,23 @@ pub(super) fn command(spec: &Spec, child: &OsStr) -> Result<Command, StartError>
     command.args(&spec.args).current_dir(&spec.cwd).process_group(0).env_clear();
     command.envs(spec.env.variables()).envs(spec.env.mark_of(child));
     command.stdin(match &spec.stdin {
-        Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::piped(),
+        Stdin::Bytes(bytes) if !bytes.is_empty() => {
+            whole_input(bytes).map_err(|error| StartError::from_system(&error, spec))?.into()
+        }
         Stdin::Pipe(end) => end.try_clone().map_err(|error| StartError::from_system(&error, spec))?.into(),
         _ => Stdio::null(),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
+}
+
+/// A file in memory with all that a child reads, at its beginning. Whatever becomes of this process, the child finds
+/// either all of it or is not started: it never acts upon a part of what it was to be told.
+fn whole_input(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("stdin", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn is_path(program: &OsStr) -> bool {
@@ -266,7 +278,7 @@ fn not_there(error: &io::Error, spec: &Spec, program: PathBuf) -> StartError {
 fn interpreter(script: &Path) -> Option<OsString> {
     use std::io::Read;
     let mut start = Vec::new();
-    fs::File::open(script).ok()?.take(256).read_to_end(&mut start).ok()?;
+    File::open(script).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let name = line.trim_ascii_start().split(|byte| matches!(byte, b' ' | b'\t')).next()?;
     Some(OsStr::from_bytes(name).to_owned())

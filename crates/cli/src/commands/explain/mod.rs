@@ -194,8 +194,8 @@ fn visits(history: &History<'_>, told: &[StepExplanation]) -> Option<String> {
     for (one, judged) in &judged {
         let step = &history.plan.steps[one.seen.step as usize].step;
         let time = super::history::clock_text(one.seen.time);
-        let is_told = step.is_judged()
-            || has_ignored_failure(&history.plan, &one.seen.at, &judged.recorded.verdict);
+        let is_told =
+            step.is_judged() || has_ignored_failure(&history.plan, &one.seen.at, &judged.recorded.verdict);
         let reason = if is_told { first_line(&judged.recorded.reason) } else { "" };
         table.row([
             (PLAIN, one.seen.at.to_string()),

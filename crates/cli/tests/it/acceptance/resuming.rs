@@ -344,3 +344,22 @@ fn on_crash_fail_holds_in_a_workflow_whose_call_is_retried() {
     let calls = "- {id: call, workflow: pay.yaml, retry: {attempts: 3, delay: 1ms}}\n";
     fails_once(workflow(calls).file("pay.yaml", &called));
 }
+
+/// An agent that survives the kill of its Threadline has the whole of what it was told, however late it reads.
+#[test]
+fn a_kill_cuts_no_prompt_off() {
+    let workflow = workflow(
+        r#"
+agents: {slow: {command: [sh, agent.sh]}}
+context: {long: "${file:long.txt}"}
+steps:
+  - {agent: slow, message: "${context.long} DO NOT TOUCH PRODUCTION"}
+"#,
+    )
+    .file("long.txt", &"x".repeat(200_000))
+    .file("agent.sh", "echo > began; cat go > /dev/null; tail -c 23 > got")
+    .pipes(&["began", "go", "got"]);
+    killed(&workflow);
+    workflow.release("go");
+    assert_eq!(workflow.receive("got"), "DO NOT TOUCH PRODUCTION");
+}

@@ -14,8 +14,11 @@ pub(crate) fn man(call: &ManArguments) -> Result<(), CommandFailure> {
         None => program,
         Some(name) => {
             let found = program.get_subcommands().find(|command| command.get_name() == name).cloned();
-            let command =
-                found.ok_or_else(|| CommandFailure::Usage(format!("there is no command `{name}`")))?;
+            let command = found.ok_or_else(|| {
+                let hint = words::suggest(name, program.get_subcommands().map(clap::Command::get_name));
+                let hint = hint.map_or(String::new(), |hint| format!(": {hint}"));
+                CommandFailure::Usage(format!("there is no command `{name}`{hint}"))
+            })?;
             // The name of the page is that under which it is installed.
             command.display_name(format!("threadline-{name}"))
         }

@@ -390,12 +390,37 @@ pub(crate) struct CheckArguments {
     /// Also start the servers of the files, and check their tools and the literal parameters
     #[arg(long)]
     pub(crate) tools: bool,
-    /// Print one JSON object per file, with every problem
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Print one JSON object per file, with every problem, as `--format json` does
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// How problems are printed
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+    format: CheckFormat,
     /// The workflow files, `-` for stdin
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+}
+
+impl CheckArguments {
+    /// How problems are printed.
+    pub(crate) fn format(&self) -> CheckFormat {
+        if self.json { CheckFormat::Json } else { self.format }
+    }
+}
+
+/// How the problems of files are printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// Text with excerpts, on stderr
+    Text,
+    /// One JSON object per file
+    Json,
+    /// Annotations of GitHub Actions, which are also added to `text` in a job of GitHub
+    Github,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// The XML of `JUnit`, a case per file
+    Junit,
 }
 
 #[derive(Args)]

@@ -9,6 +9,7 @@ mod completion;
 mod exit;
 mod failed_items;
 mod inputs;
+mod junit;
 mod live;
 mod loop_progress;
 mod prepare;

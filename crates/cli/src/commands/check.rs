@@ -12,7 +12,7 @@ use crate::prepare::plan_file;
 pub(crate) fn check(call: &CheckArguments) -> Result<(), CommandFailure> {
     if !call.tools {
         let kind = FileKind { check: &check_steps, unit: "step", units: "steps" };
-        return check_files(&call.files, call.json, &kind);
+        return check_files(&call.files, call.format(), &kind);
     }
     let project = project(None)?;
     let with_tools = |file: &SourceFile| {
@@ -23,7 +23,7 @@ pub(crate) fn check(call: &CheckArguments) -> Result<(), CommandFailure> {
         let sound = !problems.iter().any(Problem::is_error);
         (planned.filter(|_| sound).map(|plan| plan.steps.len()), problems)
     };
-    check_files(&call.files, call.json, &FileKind { check: &with_tools, unit: "step", units: "steps" })
+    check_files(&call.files, call.format(), &FileKind { check: &with_tools, unit: "step", units: "steps" })
 }
 
 fn check_steps(file: &SourceFile) -> FileFindings {

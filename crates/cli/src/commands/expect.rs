@@ -15,9 +15,10 @@ use threadline_runner::world::Commands;
 
 use super::file_check::{FileKind, check_files};
 use super::{history, print, print_styled, real_world};
-use crate::arguments::{ExpectArguments, OutcomeFormat};
+use crate::arguments::{CheckFormat, ExpectArguments, OutcomeFormat};
 use crate::exit::CommandFailure;
 use crate::inputs;
+use crate::junit::{TestCase, TestOutcome, TestSuite, TestTrouble, junit};
 use crate::prepare::problem_reports;
 use crate::report::{self, Report, visible};
 
@@ -32,7 +33,11 @@ pub(crate) fn expect(call: &ExpectArguments) -> Result<(), CommandFailure> {
     let Some(actual) = call.actual.as_deref() else {
         let checked = |file: &SourceFile| checked(file, &context(call));
         let what = FileKind { check: &checked, unit: "expectation", units: "expectations" };
-        return check_files(&call.files, call.json, &what);
+        return check_files(
+            &call.files,
+            if call.json { CheckFormat::Json } else { CheckFormat::Text },
+            &what,
+        );
     };
     let [path] = &call.files[..] else {
         return Err(CommandFailure::Usage("one file of expectations is checked at a time".to_owned()));
@@ -55,7 +60,7 @@ pub(crate) fn expect(call: &ExpectArguments) -> Result<(), CommandFailure> {
     match call.format {
         OutcomeFormat::Text => print_styled(&text(&outcomes, &actual, call.explain))?,
         OutcomeFormat::Json => print(&json(&outcomes))?,
-        OutcomeFormat::Junit => print(&junit(file.name(), &outcomes))?,
+        OutcomeFormat::Junit => print(&junit(&[suite(file.name(), &outcomes)]))?,
     }
     let met = outcomes.iter().all(|outcome| outcome.answer == ExpectationAnswer::Met);
     if met { Ok(()) } else { Err(CommandFailure::Shown(1)) }
@@ -258,49 +263,16 @@ fn push_tree(out: &mut String, tree: &Tree) {
     out.push('}');
 }
 
-fn junit(file: &str, outcomes: &[ExpectationOutcome]) -> String {
-    let count =
-        |answer: ExpectationAnswer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
-    let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
-        outcomes.len(),
-        count(ExpectationAnswer::Unmet),
-        count(ExpectationAnswer::NotEvaluable)
-    );
-    let file = xml(file);
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(out, "<testsuites {counts}>\n  <testsuite name=\"{file}\" {counts}>");
-    for outcome in outcomes {
-        let _ = write!(out, "    <testcase classname=\"{file}\" name=\"{}\"", xml(&outcome.name));
-        let element = match outcome.answer {
-            ExpectationAnswer::Met => {
-                out.push_str("/>\n");
-                continue;
-            }
-            ExpectationAnswer::Unmet => "failure",
-            ExpectationAnswer::NotEvaluable => "error",
+/// The outcomes of a file as cases of a suite.
+fn suite(file: &str, outcomes: &[ExpectationOutcome]) -> TestSuite {
+    let case = |outcome: &ExpectationOutcome| {
+        let trouble = || TestTrouble { message: outcome.reason.clone(), text: outcome.tree.to_string() };
+        let answer = match outcome.answer {
+            ExpectationAnswer::Met => TestOutcome::Passed,
+            ExpectationAnswer::Unmet => TestOutcome::Failed(trouble()),
+            ExpectationAnswer::NotEvaluable => TestOutcome::Errored(trouble()),
         };
-        let tree = xml(&outcome.tree.to_string());
-        let _ = writeln!(out, ">\n      <{element} message=\"{}\">{tree}</{element}>", xml(&outcome.reason));
-        out.push_str("    </testcase>\n");
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
-    out
-}
-
-/// Escapes text for XML. Characters that XML cannot contain are replaced.
-pub(super) fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(char),
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ => out.push(char),
-        }
-    }
-    out
+        TestCase { name: outcome.name.to_string(), outcome: answer }
+    };
+    TestSuite { name: file.to_owned(), cases: outcomes.iter().map(case).collect() }
 }

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use threadline_flow::problem::Problem;
 use threadline_lang::Value;
-use threadline_lang::diag::Severity;
 use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 
+use super::findings::{self, CheckedFile, PlacedProblem};
 use super::{print, print_styled};
+use crate::arguments::CheckFormat;
 use crate::exit::CommandFailure;
 use crate::inputs;
 use crate::prepare::problem_reports;
@@ -28,42 +29,65 @@ pub(super) struct FileKind<'w> {
 }
 
 /// Checks every file and prints its problems. The exit code is the worst of all files.
-pub(super) fn check_files(files: &[PathBuf], json: bool, kind: &FileKind<'_>) -> Result<(), CommandFailure> {
+pub(super) fn check_files(
+    files: &[PathBuf],
+    format: CheckFormat,
+    kind: &FileKind<'_>,
+) -> Result<(), CommandFailure> {
     if files.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(CommandFailure::Usage("only one of them can be read from stdin".to_owned()));
     }
-    let mut worst = Ok(());
+    let mut worst = 0;
+    let mut checked = Vec::new();
     for path in files {
-        match check_file(path, json, kind) {
-            Ok(()) => {}
-            Err(CommandFailure::Closed) => return Err(CommandFailure::Closed),
-            Err(failure) => {
-                let code = failure.show();
-                worst = Err(CommandFailure::Shown(code.max(match worst {
-                    Err(CommandFailure::Shown(code)) => code,
-                    _ => 0,
-                })));
+        let found = check_file(path, kind).and_then(|(file, (count, problems))| {
+            match format {
+                CheckFormat::Text => print_text(&file, kind, count, &problems)?,
+                CheckFormat::Json => print_json(&file, kind, count, &problems)?,
+                CheckFormat::Github | CheckFormat::Sarif | CheckFormat::Junit => {}
             }
+            Ok(CheckedFile { file, ok: count.is_some(), problems })
+        });
+        match found {
+            Ok(found) => {
+                worst = worst.max(u8::from(!found.ok));
+                checked.push(found);
+            }
+            Err(CommandFailure::Closed) => return Err(CommandFailure::Closed),
+            Err(failure) => worst = worst.max(failure.show()),
         }
     }
-    worst
+    match format {
+        CheckFormat::Text if is_on_github() => print(&findings::github(&checked))?,
+        CheckFormat::Text | CheckFormat::Json => {}
+        CheckFormat::Github => print(&findings::github(&checked))?,
+        CheckFormat::Sarif => print(&findings::sarif(&checked))?,
+        CheckFormat::Junit => print(&findings::suites(&checked))?,
+    }
+    if worst == 0 { Ok(()) } else { Err(CommandFailure::Shown(worst)) }
 }
 
-fn check_file(path: &Path, json: bool, kind: &FileKind<'_>) -> Result<(), CommandFailure> {
+/// Whether this is a step of a job of GitHub Actions, which reads commands from what is printed.
+fn is_on_github() -> bool {
+    std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
+fn check_file(path: &Path, kind: &FileKind<'_>) -> Result<(SourceFile, FileFindings), CommandFailure> {
     let file = inputs::read_workflow(path)?;
-    let (count, problems) = (kind.check)(&file);
-    if json {
-        return print_json(&file, kind, count, &problems);
-    }
-    let reports = problem_reports(&file, &problems);
-    match count {
-        None => Err(CommandFailure::Failed(reports)),
-        Some(count) => {
-            report::print_all(&reports);
-            let unit = if count == 1 { kind.unit } else { kind.units };
-            print_styled(&format!("{}: ok, {count} {unit}\n", file.name()))
-        }
-    }
+    let found = (kind.check)(&file);
+    Ok((file, found))
+}
+
+fn print_text(
+    file: &SourceFile,
+    kind: &FileKind<'_>,
+    count: Option<usize>,
+    problems: &[Problem],
+) -> Result<(), CommandFailure> {
+    report::print_all(&problem_reports(file, problems));
+    let Some(count) = count else { return Ok(()) };
+    let unit = if count == 1 { kind.unit } else { kind.units };
+    print_styled(&format!("{}: ok, {count} {unit}\n", file.name()))
 }
 
 fn print_json(
@@ -79,25 +103,17 @@ fn print_json(
         (kind.units, count.map_or(Value::NULL, Value::from)),
         ("problems", Value::sequence(problems)),
     ];
-    print(&format!("{}\n", Value::record(entries).to_json(JsonStyle::Compact)))?;
-    if count.is_some() { Ok(()) } else { Err(CommandFailure::Failed(Vec::new())) }
+    print(&format!("{}\n", Value::record(entries).to_json(JsonStyle::Compact)))
 }
 
 fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
     let texts = |texts: &[String]| Value::sequence(texts.iter().map(|text| Value::from(text.as_str())));
-    let severity = match problem.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    let file = problem.file.as_ref().unwrap_or(file);
-    let named = file.placed(problem.span.range().start).name;
-    let elsewhere = problem.file.is_some() || named != file.name();
-    let called = elsewhere.then(|| ("file", named.into()));
-    let (line, column) = file.line_column(problem.span.range().start);
-    let (end_line, end_column) = file.line_column(problem.span.range().end);
+    let placed = PlacedProblem::new(file, problem);
+    let ((line, column), (end_line, end_column)) = (placed.start, placed.end);
+    let called = placed.elsewhere.map(|named| ("file", named.into()));
     let entries = [
         ("id", problem.id.into()),
-        ("severity", severity.into()),
+        ("severity", placed.severity().into()),
         ("message", problem.message.as_str().into()),
         ("line", line.into()),
         ("column", column.into()),

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod expect;
 pub(crate) mod explain;
 mod file_check;
+mod findings;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod init;

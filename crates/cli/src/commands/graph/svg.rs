@@ -10,7 +10,7 @@ use threadline_engine::event::Status;
 use unicode_width::UnicodeWidthStr;
 
 use super::{ArrowKind, DrawnEdge, GraphDrawing};
-use crate::commands::expect::xml;
+use crate::junit::xml;
 
 pub(super) const HEIGHT: f64 = 40.0;
 const GAP: f64 = 36.0;

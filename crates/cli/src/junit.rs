@@ -1,0 +1,80 @@
+//! The XML of `JUnit`, which most CI systems show: suites of cases, each with its outcome.
+
+use std::fmt::Write as _;
+
+/// The cases of one file or run.
+pub(crate) struct TestSuite {
+    pub(crate) name: String,
+    pub(crate) cases: Vec<TestCase>,
+}
+
+pub(crate) struct TestCase {
+    pub(crate) name: String,
+    pub(crate) outcome: TestOutcome,
+}
+
+pub(crate) enum TestOutcome {
+    Passed,
+    Failed(TestTrouble),
+    /// It could not be said whether it passes.
+    Errored(TestTrouble),
+}
+
+/// What went wrong, in a line and at length.
+pub(crate) struct TestTrouble {
+    pub(crate) message: String,
+    pub(crate) text: String,
+}
+
+/// Writes suites as one document.
+pub(crate) fn junit(suites: &[TestSuite]) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let all: Vec<&TestCase> = suites.iter().flat_map(|suite| &suite.cases).collect();
+    // Writing into a text cannot fail.
+    let _ = writeln!(out, "<testsuites {}>", counts(&all));
+    for suite in suites {
+        let name = xml(&suite.name);
+        let cases: Vec<&TestCase> = suite.cases.iter().collect();
+        let _ = writeln!(out, "  <testsuite name=\"{name}\" {}>", counts(&cases));
+        for case in cases {
+            let _ = write!(out, "    <testcase classname=\"{name}\" name=\"{}\"", xml(&case.name));
+            let (element, TestTrouble { message, text }) = match &case.outcome {
+                TestOutcome::Passed => {
+                    out.push_str("/>\n");
+                    continue;
+                }
+                TestOutcome::Failed(trouble) => ("failure", trouble),
+                TestOutcome::Errored(trouble) => ("error", trouble),
+            };
+            let (message, text) = (xml(message), xml(text));
+            let _ = writeln!(out, ">\n      <{element} message=\"{message}\">{text}</{element}>");
+            out.push_str("    </testcase>\n");
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+fn counts(cases: &[&TestCase]) -> String {
+    let failed = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Failed(_))).count();
+    let errored = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Errored(_))).count();
+    format!("tests=\"{}\" failures=\"{failed}\" errors=\"{errored}\"", cases.len())
+}
+
+/// Escapes text for XML. Characters that XML cannot contain are replaced.
+pub(crate) fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(char),
+            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(char),
+        }
+    }
+    out
+}

@@ -60,7 +60,7 @@ fn document(text: &str, format: DataFormat) {
     let mut session = Session::new(&mut world).limits(small_limits());
     match document.resolve(&scope, &mut session) {
         Ok(value) => {
-            // A value may hold one part many times over, and a binary float reads back as a decimal.
+            // A value may hold one part many times over.
             if text.len() < 512 && !text.contains("${") {
                 reads_back(&value);
             }

@@ -208,7 +208,7 @@ fn input_value(kind: Option<Type>, text: &str) -> Result<Value, &'static str> {
             "false" => Ok(false.into()),
             _ => Err("`true` or `false`"),
         },
-        Some(kind @ (Type::Int | Type::Float)) => match Number::parse(text).map(Value::from) {
+        Some(kind @ (Type::Int | Type::Decimal)) => match Number::parse(text).map(Value::from) {
             Ok(value) if Input::accepts(kind, &value) => Ok(value),
             _ if kind == Type::Int => Err("a whole number"),
             _ => Err("a number"),

@@ -432,7 +432,7 @@ pub enum Form {
     Text,
     /// The bytes are JSON.
     Json,
-    /// As JSON that tells binary floats from decimals.
+    /// As JSON of an earlier version, in which `{"float": "0.1"}` is a number. Only read.
     Tagged,
 }
 

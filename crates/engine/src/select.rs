@@ -12,7 +12,7 @@ use threadline_flow::model::{
 };
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::shell::BoundScript;
-use threadline_lang::{Document, Error, Origin, Scope, Session, Value};
+use threadline_lang::{Document, Error, Number, Origin, Scope, Session, Value};
 
 use crate::evaluate::{
     Cause, FieldError, FieldErrors, FieldOutcome, FieldValue, Fields, RetryPlan, with_params,
@@ -34,7 +34,7 @@ pub struct Expansion {
     pub(crate) retry: RetryPlan,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_failures: Option<u64>,
-    pub(crate) failure_threshold: Option<f64>,
+    pub(crate) failure_threshold: Option<Number>,
     pub(crate) stops: bool,
     pub(crate) goes_on: bool,
 }
@@ -146,9 +146,11 @@ impl Expansion {
 
     /// What holds for each of so many items.
     pub fn rules(&self, total: u64) -> Rules {
-        // A part of a count that fits into memory is exact enough, and below the count.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-        let part = self.failure_threshold.map(|part| (part * total as f64).floor() as u64);
+        // A part of a count is not above the count, so it fits.
+        let part = self.failure_threshold.as_ref().map(|part| {
+            let part = part.mul(&Number::from(total)).and_then(|part| part.truncate()).ok();
+            part.and_then(|part| u64::try_from(part.as_i64()?).ok()).unwrap_or(total)
+        });
         let none = self.stops.then_some(0);
         let most_failed = [none, self.max_failures, part].into_iter().flatten().min();
         Rules { retry: self.retry, timeout: self.timeout, most_failed, goes_on: self.goes_on }

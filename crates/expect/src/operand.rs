@@ -63,7 +63,7 @@ pub(crate) const TYPES: [(&str, TypeName); 13] = [
     ("null", TypeName::One(Type::Null)),
     ("bool", TypeName::One(Type::Bool)),
     ("int", TypeName::One(Type::Int)),
-    ("float", TypeName::One(Type::Float)),
+    ("decimal", TypeName::One(Type::Decimal)),
     ("number", TypeName::Number),
     ("text", TypeName::One(Type::Text)),
     ("list", TypeName::One(Type::List)),
@@ -72,7 +72,7 @@ pub(crate) const TYPES: [(&str, TypeName); 13] = [
     ("boolean", TypeName::One(Type::Bool)),
     ("integer", TypeName::One(Type::Int)),
     ("array", TypeName::One(Type::List)),
-    ("decimal", TypeName::One(Type::Float)),
+    ("float", TypeName::One(Type::Decimal)),
 ];
 
 impl TypeName {
@@ -88,7 +88,7 @@ impl TypeName {
     pub(crate) fn is(self, kind: Type) -> bool {
         match self {
             Self::One(one) => one == kind,
-            Self::Number => matches!(kind, Type::Int | Type::Float),
+            Self::Number => matches!(kind, Type::Int | Type::Decimal),
         }
     }
 }
@@ -297,7 +297,7 @@ impl ExpectedValue {
     fn new(value: &Value, fold: bool) -> Self {
         let text = match value.kind() {
             Type::Text => value.as_str().map(EcoString::from),
-            Type::Int | Type::Float => Some(value.to_string().into()),
+            Type::Int | Type::Decimal => Some(value.to_string().into()),
             _ => None,
         };
         Self {

@@ -197,7 +197,7 @@ pub static OPERATORS: &[Operator] = &[
         "type",
         Op::Type,
         Takes::Types,
-        "the value has this type, or one of these types: null bool int float number text list object",
+        "the value has this type, or one of these types: null bool int decimal number text list object",
     ),
     operator("empty", Op::Empty, Takes::Bool, "a text, list or object with nothing in it"),
     operator("length", Op::Length, Takes::Check, "the number of characters, items or keys meets the check"),

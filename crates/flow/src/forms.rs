@@ -131,16 +131,16 @@ pub fn is_variable(text: &str) -> bool {
 }
 
 /// Reads a fraction: a number from 0 to 1, or a percentage.
-pub fn fraction(value: &Value) -> Option<f64> {
-    let of = |text: &str| Number::parse(text.trim()).ok().map(|number| number.to_f64());
+pub fn fraction(value: &Value) -> Option<Number> {
+    let of = |text: &str| Number::parse(text.trim()).ok();
     let part = match value.as_str() {
         Some(text) => match text.trim().strip_suffix('%') {
-            Some(percent) => of(percent)? / 100.0,
+            Some(percent) => of(percent)?.mul(&Number::decimal(1, 2).ok()?).ok()?,
             None => of(text)?,
         },
-        None => value.as_number()?.to_f64(),
+        None => value.as_number()?.clone(),
     };
-    (0.0..=1.0).contains(&part).then_some(part)
+    (Number::int(0)..=Number::int(1)).contains(&part).then_some(part)
 }
 
 /// A sort key, as written.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{
-    Definitions, Document, Expression, Origin, PathStep, Reference, ReferenceKind, SetError, Syntax,
+    Definitions, Document, Expression, Number, Origin, PathStep, Reference, ReferenceKind, SetError, Syntax,
     Template, Type, Undefined, Value,
 };
 
@@ -304,7 +304,7 @@ impl Input {
         match word {
             "text" => Some(Type::Text),
             "int" => Some(Type::Int),
-            "number" => Some(Type::Float),
+            "number" => Some(Type::Decimal),
             "bool" => Some(Type::Bool),
             "list" => Some(Type::List),
             "object" => Some(Type::Object),
@@ -312,9 +312,9 @@ impl Input {
         }
     }
 
-    /// Whether a value is of a type that an input asks for. A float is any number.
+    /// Whether a value is of a type that an input asks for. A decimal is any number.
     pub fn accepts(kind: Type, value: &Value) -> bool {
-        value.kind() == kind || kind == Type::Float && value.kind() == Type::Int
+        value.kind() == kind || kind == Type::Decimal && value.kind() == Type::Int
     }
 }
 
@@ -602,12 +602,12 @@ pub enum Setting<T> {
     Dynamic(Field<Document>),
 }
 
-impl<T: Copy> Setting<T> {
+impl<T: Clone> Setting<T> {
     /// The value, unless it holds references.
     pub fn known(&self) -> Option<T> {
         match self {
-            Self::Default(value) => Some(*value),
-            Self::Fixed(field) => Some(field.value),
+            Self::Default(value) => Some(value.clone()),
+            Self::Fixed(field) => Some(field.value.clone()),
             Self::Dynamic(_) => None,
         }
     }
@@ -883,7 +883,7 @@ pub struct Policy {
     /// The value of the key `max_failures`.
     pub max_failures: Option<Setting<u64>>,
     /// `failure_threshold`, in percent
-    pub failure_threshold: Option<Setting<f64>>,
+    pub failure_threshold: Option<Setting<Number>>,
 }
 
 /// What happens when an item fails.

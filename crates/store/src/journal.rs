@@ -113,13 +113,12 @@ impl Store {
             (None, None) => return Ok(Datum::Here(value.clone())),
             _ => value.to_json(JsonStyle::Compact),
         };
-        if json.len() <= MAX_INLINE && value.depth() <= wire::SHALLOW / 2 {
+        if json.len() <= MAX_INLINE && value.depth() <= wire::SHALLOW {
             return Ok(Datum::Here(value.clone()));
         }
-        let (form, json) = wire::container_text(value, json);
         let len = json.len() as u64;
         let hash = self.put_value(json.into_bytes())?;
-        Ok(Datum::Stored { hash, len, form })
+        Ok(Datum::Stored { hash, len, form: Form::Json })
     }
 
     /// Answers of the world for an event.

@@ -22,8 +22,8 @@ use threadline_flow::shell::BindError;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Explanation, Origin, Resolution, Scope, ScopeEntry, Session, Template, Undefined, Value,
-    World,
+    ComputeError, Explanation, Number, Origin, Resolution, Scope, ScopeEntry, Session, Template, Undefined,
+    Value, World,
 };
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
@@ -610,7 +610,12 @@ fn shown(value: FieldValue) -> PreviewValue {
         FieldValue::Value(value) | FieldValue::Branch { value, .. } => PreviewValue::Value(value),
         FieldValue::Count(count) => PreviewValue::Plain(count.to_string()),
         FieldValue::Duration(duration) => PreviewValue::Plain(words::duration(duration)),
-        FieldValue::Fraction(fraction) => PreviewValue::Plain(format!("{}%", fraction * 100.0)),
+        FieldValue::Fraction(fraction) => {
+            let percent = fraction.mul(&Number::int(100)).and_then(|percent| percent.shortest());
+            PreviewValue::Plain(
+                percent.map_or_else(|_| fraction.to_string(), |percent| format!("{percent}%")),
+            )
+        }
         FieldValue::Condition(explanation) => PreviewValue::Condition(explanation),
     }
 }

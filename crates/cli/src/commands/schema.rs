@@ -78,7 +78,7 @@ fn type_word(kind: Type) -> &'static str {
         Type::Null => "null",
         Type::Bool => "boolean",
         Type::Int => "integer",
-        Type::Float => "number",
+        Type::Decimal => "number",
         Type::Text => "string",
         Type::List => "array",
         Type::Object => "object",

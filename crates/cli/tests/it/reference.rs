@@ -180,7 +180,7 @@ fn samples(kind: Type) -> Vec<Value> {
         Type::Null => &["null"],
         Type::Bool => &["true", "false"],
         Type::Int => &["2", "-3"],
-        Type::Float => &["2.0", "-0.5", "1 / 4"],
+        Type::Decimal => &["2.0", "-0.5"],
         Type::Text => &["'a'", "'2'"],
         Type::List => &["[]", "[1, 'a']"],
         Type::Object => &["{}", "{'a': 1}"],

@@ -14,7 +14,7 @@ use threadline_flow::plan::{Plan, PlannedStep};
 use threadline_flow::shell::{Argument, BindError, BoundScript};
 use threadline_flow::url;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Template, Type, Value};
+use threadline_lang::{Document, Error, Explanation, Number, Origin, Scope, Session, Template, Type, Value};
 
 use crate::agent::{ResolvedAgent, ResolvedSetting};
 
@@ -43,7 +43,7 @@ pub enum FieldValue {
     /// A length of time.
     Duration(Duration),
     /// A part of a whole.
-    Fraction(f64),
+    Fraction(Number),
     /// A condition, and why it is what it is.
     Condition(Explanation),
     /// The branch that a conditional takes: the value and the meta data of the step.
@@ -146,9 +146,9 @@ impl FieldOutcomes<'_> {
         }
     }
 
-    pub(crate) fn fraction(&self, key: &str) -> Option<f64> {
+    pub(crate) fn fraction(&self, key: &str) -> Option<Number> {
         match self.get(key)? {
-            FieldValue::Fraction(fraction) => Some(*fraction),
+            FieldValue::Fraction(fraction) => Some(fraction.clone()),
             _ => None,
         }
     }
@@ -424,7 +424,7 @@ impl Fields<'_, '_, '_> {
         resolved.map_err(failed).ok()
     }
 
-    fn setting<T: Copy>(
+    fn setting<T: Clone>(
         &mut self,
         setting: &Setting<T>,
         expected: &'static str,

@@ -163,8 +163,10 @@ pub(super) fn scored(
     counted: &AnsweredWeight,
     threshold: Option<&Number>,
 ) -> Tree {
-    let share =
-        |number: &Number| number.round(4).map_or(number.to_f64(), |number| number.to_f64()).to_string();
+    let share = |number: &Number| {
+        let rounded = number.round(4).and_then(|number| number.shortest());
+        rounded.unwrap_or_else(|_| number.clone()).to_string()
+    };
     let score = counted.score();
     let shown = score.as_ref().map_or_else(|| "none".to_owned(), share);
     let reason = match (threshold, counted.must) {

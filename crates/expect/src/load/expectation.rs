@@ -146,7 +146,7 @@ impl ExpectationLoader<'_> {
                     let number =
                         value.as_number().filter(|number| !number.is_negative() && !number.is_zero());
                     options.weight = number.cloned();
-                    if number.is_none_or(|number| number.to_f64() > 1e9) {
+                    if number.is_none_or(|number| *number > Number::int(1_000_000_000)) {
                         self.wrong_type(key, "a number above 0, up to 1000000000", node);
                     }
                     self.member_only(key, entry.key_span, stands);

@@ -209,7 +209,7 @@ impl ExpectationLoader<'_> {
 
     /// A text, or a list of texts; numbers stand for their text.
     fn is_words(&mut self, name: &str, at: &TreeCursor<'_>) -> Option<()> {
-        let is_word = |value: &Value| matches!(value.kind(), Type::Text | Type::Int | Type::Float);
+        let is_word = |value: &Value| matches!(value.kind(), Type::Text | Type::Int | Type::Decimal);
         let expected = FieldTakes::Words.expected();
         if at.node.value.as_list().is_none() && !is_word(&at.node.value) {
             self.wrong_type(name, expected, at.node);

@@ -225,7 +225,7 @@ impl<'c> ExpectationLoader<'c> {
                     let kind = entry.node.value.as_str().and_then(TypeName::of);
                     if kind.is_none() && entry.node.value.as_str() != Some("any") {
                         let message = format!("{} is no type of a fact", shown(&entry.node.value));
-                        let hint = "types are any, null, bool, int, float, number, text, list, object";
+                        let hint = "types are any, null, bool, int, decimal, number, text, list, object";
                         self.problem(Check::WrongType.at(entry.node.span, message).hint(hint));
                     }
                     facts.push((name.into(), kind));

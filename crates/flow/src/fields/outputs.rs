@@ -368,7 +368,7 @@ const PROGRAM_META: [OutputField; 4] = [
         Type::Int,
         "the CPU time of the program and the children that it waited for",
     ),
-    optional(names::MEMORY_USAGE_MB, Type::Float, "the peak memory of its largest process, in MiB"),
+    optional(names::MEMORY_USAGE_MB, Type::Decimal, "the peak memory of its largest process, in MiB"),
 ];
 
 const COUNTS: [OutputField; 4] = [
@@ -382,8 +382,8 @@ const COUNTS: [OutputField; 4] = [
 pub(crate) const MAP_FIELDS: [OutputField; 7] = joined(
     COUNTS,
     [
-        optional(names::DURATION, Type::Float, "how long the map took, in seconds"),
-        optional(names::SUCCESS_RATE, Type::Float, "the percentage of items that completed, rounded down"),
+        optional(names::DURATION, Type::Decimal, "how long the map took, in seconds"),
+        optional(names::SUCCESS_RATE, Type::Decimal, "the percentage of items that completed, rounded down"),
         optional(
             names::BRANCH,
             Type::Text,
@@ -459,7 +459,7 @@ pub(crate) const STATE_OUTPUT_FIELDS: [OutputField; 8] = joined(
     ),
     [
         optional("verdict", Type::Text, "the verdict on the state"),
-        optional("confidence", Type::Float, "how sure the judge is, from 0 to 1"),
+        optional("confidence", Type::Decimal, "how sure the judge is, from 0 to 1"),
         optional(names::REASON, Type::Text, "the reason for the verdict"),
     ],
 );
@@ -473,7 +473,7 @@ pub(crate) const JUDGEMENT_FIELDS: [OutputField; 9] = joined(
     nullable(PRINTED_FIELDS),
     [
         field("verdict", Type::Text, "the verdict"),
-        optional("confidence", Type::Float, "how sure the judge is, from 0 to 1"),
+        optional("confidence", Type::Decimal, "how sure the judge is, from 0 to 1"),
         optional("reason", Type::Text, "the reason for the verdict"),
         any("evidence", "`evidence` of the answer of a judge"),
         any("details", "everything that the evaluator found"),

@@ -1260,7 +1260,7 @@ pub(crate) static INPUT: ObjectSpec = ObjectSpec {
             KeyKind::Fixed(Form::OneOf(&[
                 choice("text", "text").aliases(&["string"]),
                 choice("int", "an integer").aliases(&["integer"]),
-                choice("number", "any number").aliases(&["float"]),
+                choice("number", "any number").aliases(&["decimal", "float"]),
                 choice("bool", "`true` or `false`").aliases(&["boolean"]),
                 choice("list", "a list").aliases(&["array"]),
                 choice("object", "an object"),

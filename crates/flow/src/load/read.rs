@@ -6,7 +6,7 @@ use std::time::Duration;
 use ecow::{EcoString, eco_format};
 use threadline_lang::data::Style;
 use threadline_lang::diag::{Span, nearest, words};
-use threadline_lang::{Document, DocumentError, Expression, Origin, Syntax, Template, Type, Value};
+use threadline_lang::{Document, DocumentError, Expression, Number, Origin, Syntax, Template, Type, Value};
 
 use crate::checks::Check;
 use crate::fields::{
@@ -185,7 +185,7 @@ impl WorkflowLoader {
         if let Some(text) = value.as_str() {
             return Some(text.into());
         }
-        if matches!(value.kind(), Type::Bool | Type::Int | Type::Float) {
+        if matches!(value.kind(), Type::Bool | Type::Int | Type::Decimal) {
             return Some(self.written_text(place.node).trim().into());
         }
         self.report_wrong_type(place.node, name, "text");
@@ -292,7 +292,7 @@ impl WorkflowLoader {
     }
 
     /// Reads a fraction.
-    pub(super) fn read_fraction(&mut self, fields: &ObjectFields<'_>, name: &str) -> Option<Setting<f64>> {
+    pub(super) fn read_fraction(&mut self, fields: &ObjectFields<'_>, name: &str) -> Option<Setting<Number>> {
         self.read_setting(fields, name, Check::WrongType, Form::Fraction, forms::fraction)
     }
 

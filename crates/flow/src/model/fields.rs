@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
 use threadline_expect::Expectations;
-use threadline_lang::{Document, Expression, Origin, Template};
+use threadline_lang::{Document, Expression, Number, Origin, Template};
 
 use super::{
     Action, Agent, AgentSetting, Call, Compared, Condition, Contains, Convergence, Evaluate, Evaluator,
@@ -121,7 +121,7 @@ pub enum FieldKind<'f> {
     /// A length of time that may be 0.
     Pause(&'f Setting<Duration>),
     /// A part of a whole.
-    Fraction(&'f Setting<f64>),
+    Fraction(&'f Setting<Number>),
     /// An expression that gives true or false.
     Condition(&'f Field<Arc<Expression>>),
     /// The condition that decides between branches.

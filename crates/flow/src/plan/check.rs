@@ -203,7 +203,7 @@ impl<'f> Readable<'f> {
     /// The types that will do, and what they are in words; anything when there are none.
     fn needs(self) -> (&'static [Type], String) {
         match self {
-            Self::Setting(_, form) => (&[Type::Int, Type::Float, Type::Text], form.expected()),
+            Self::Setting(_, form) => (&[Type::Int, Type::Decimal, Type::Text], form.expected()),
             Self::Items(_) => (&[Type::List], "a list".to_owned()),
             Self::Given(_, kind) => (accepted(kind), kind.with_article().to_owned()),
             _ => (&[], String::new()),
@@ -973,7 +973,7 @@ fn accepted(kind: Type) -> &'static [Type] {
         Type::Null => &[Type::Null],
         Type::Bool => &[Type::Bool],
         // What is known only as a number before the run may be either.
-        Type::Int | Type::Float => &[Type::Int, Type::Float],
+        Type::Int | Type::Decimal => &[Type::Int, Type::Decimal],
         Type::Text => &[Type::Text],
         Type::List => &[Type::List],
         Type::Object => &[Type::Object],

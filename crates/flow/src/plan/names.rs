@@ -371,8 +371,8 @@ fn value_type(step: &Step) -> Option<Type> {
             CaptureFormat::Text => Some(Type::Text),
             CaptureFormat::Json => None,
             CaptureFormat::Lines => Some(Type::List),
-            // Any number: a float here stands for both.
-            CaptureFormat::Number => Some(Type::Float),
+            // Any number: a decimal here stands for both.
+            CaptureFormat::Number => Some(Type::Decimal),
             CaptureFormat::Boolean => Some(Type::Bool),
         },
         // Without a name in scope only what the text itself says is known.

@@ -299,7 +299,8 @@ impl fmt::Display for Error {
             }
             ErrorKind::Number(error) => f.write_str(match error {
                 NumberError::DivisionByZero => "division by zero",
-                NumberError::NotFinite => "the result is not a finite number",
+                NumberError::Exponent => "the exponent is neither whole nor a number of halves",
+                NumberError::NegativeRoot => "a negative number has no square root",
                 NumberError::Syntax => "this is not a number",
                 NumberError::TooLarge => "the number has too many digits",
             }),

@@ -22,18 +22,18 @@ impl Types {
     /// The set of all types.
     pub const ANY: Self = Self(0x7f);
     const NONE: Self = Self(0);
-    const NUMBER: Self = Self(1 << Type::Int as u8 | 1 << Type::Float as u8);
+    const NUMBER: Self = Self(1 << Type::Int as u8 | 1 << Type::Decimal as u8);
 
     /// Just this type.
     pub const fn one(kind: Type) -> Self {
         Self(1 << kind as u8)
     }
 
-    /// What a promise of a type says. A float stands for any number.
+    /// What a promise of a type says. A decimal stands for any number.
     fn promised(kind: Option<Type>) -> Self {
         match kind {
             None => Self::ANY,
-            Some(Type::Float) => Self::NUMBER,
+            Some(Type::Decimal) => Self::NUMBER,
             Some(kind) => Self::one(kind),
         }
     }
@@ -51,10 +51,10 @@ impl Types {
         self.0 & Self::one(kind).0 != 0
     }
 
-    /// The one type it can be, when there is one. Any number is a float.
+    /// The one type it can be, when there is one. Any number is a decimal.
     pub fn only(self) -> Option<Type> {
         if self == Self::NUMBER {
-            return Some(Type::Float);
+            return Some(Type::Decimal);
         }
         Type::ALL.into_iter().find(|kind| self == Self::one(*kind))
     }
@@ -346,7 +346,7 @@ fn sample(kind: Type) -> Value {
         Type::Null => Value::NULL,
         Type::Bool => true.into(),
         Type::Int => 2.into(),
-        Type::Float => Number::decimal(25, 1).map_or(Value::NULL, Value::from),
+        Type::Decimal => Number::decimal(25, 1).map_or(Value::NULL, Value::from),
         Type::Text => "a".into(),
         // An empty container is never too deep.
         Type::List => Value::sequence(Vec::new()),
@@ -367,7 +367,7 @@ fn returned(words: &str) -> Types {
         "int" => Types::one(Type::Int),
         words if words.starts_with("list") => Types::one(Type::List),
         words if words.starts_with("object") => Types::one(Type::Object),
-        "number" | "float" | "int, or float when digits are asked for" => Types::NUMBER,
+        "number" | "decimal" | "int, or decimal when digits are asked for" => Types::NUMBER,
         "number or text" => Types::NUMBER.or(Types::one(Type::Text)),
         _ => Types::ANY,
     }

@@ -295,7 +295,7 @@ impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
         let answer = if op == BinaryOp::Eq { "false" } else { "true" };
         let message = format!("`{}` between {left} and {right} is always {answer}", op.symbol());
         let hint = match (left, right) {
-            (Type::Text, Type::Int | Type::Float) | (Type::Int | Type::Float, Type::Text) => {
+            (Type::Text, Type::Int | Type::Decimal) | (Type::Int | Type::Decimal, Type::Text) => {
                 Some("convert one of them: `number(...)` or `text(...)`".to_owned())
             }
             _ => None,
@@ -390,7 +390,7 @@ impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
                 format!("write `bool({source})`")
             }
             Type::Text => format!("write a comparison, such as `{source} != \"\"`"),
-            Type::Int | Type::Float => format!("write a comparison, such as `{source} != 0`"),
+            Type::Int | Type::Decimal => format!("write a comparison, such as `{source} != 0`"),
             Type::List | Type::Object => format!("write a comparison, such as `len({source}) > 0`"),
             Type::Null | Type::Bool => format!("write a comparison, such as `{source} != null`"),
         };
@@ -504,7 +504,7 @@ fn conversion_hint(
     (left_source, left): (&str, &Value),
     (right_source, right): (&str, &Value),
 ) -> Option<String> {
-    let numeric = |kind| matches!(kind, Type::Int | Type::Float);
+    let numeric = |kind| matches!(kind, Type::Int | Type::Decimal);
     let symbol = op.symbol();
     if matches!(op, BinaryOp::In | BinaryOp::NotIn) {
         let in_text = right.kind() == Type::Text && !matches!(left.kind(), Type::List | Type::Object);

@@ -144,7 +144,7 @@ fn scalar<'a>(call: &mut FunctionCall<'a>) -> Result<std::borrow::Cow<'a, str>, 
     use crate::value::Type;
     match call.arg(0).kind() {
         Type::Text => call.text(0).map(Into::into),
-        Type::Bool | Type::Int | Type::Float => Ok(call.arg(0).to_string().into()),
+        Type::Bool | Type::Int | Type::Decimal => Ok(call.arg(0).to_string().into()),
         _ => Err(call.wrong_type(0, "text, a number or a bool")),
     }
 }

@@ -20,9 +20,9 @@ pub(super) const FLOAT: Function = Function {
     group: FunctionGroup::Convert,
     params: &[value("value")],
     required: 1,
-    returns: "float",
-    doc: "the binary float nearest to a number, or to the number written in a text",
-    examples: &[("float(3)", "3.0"), (r#"float("2.50")"#, "2.5")],
+    returns: "decimal",
+    doc: "a number, or the number written in a text, as a decimal: an int gets one place after the point, a decimal is unchanged",
+    examples: &[("float(3)", "3.0"), (r#"float("2.50")"#, "2.50"), ("float(0.1) == 0.1", "true")],
     body: Body::Plain(float),
 };
 
@@ -76,7 +76,7 @@ fn bool(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
 }
 
 fn float(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
-    Ok(Value::from(Number::float(read(call, "a number or text")?.to_f64())?))
+    Ok(Value::from(read(call, "a number or text")?.to_decimal()?))
 }
 
 fn int(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {

@@ -1,12 +1,12 @@
 //! Functions that compute with numbers, over a list or over their arguments.
 //!
-//! Sums are exact. Averages and medians are binary floats, the nearest to the exact result.
+//! Sums are exact. Averages and medians are decimals, rounded as quotients are.
 
 use std::cmp::Ordering;
 
 use super::order::{Ordered, compare};
 use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, element, rest, value};
-use crate::value::{MAX_DIGITS, Number, NumberError, Type, Value};
+use crate::value::{MAX_DIGITS, Number, Type, Value};
 
 pub(super) const EMPTY: FuncError = FuncError::Missing("the list is empty");
 
@@ -26,7 +26,7 @@ pub(super) const AVG: Function = Function {
     group: FunctionGroup::Number,
     params: &[value("list"), element("expression")],
     required: 1,
-    returns: "float",
+    returns: "decimal",
     doc: "the average of a list of numbers, or of an expression over its elements; missing if the list is empty",
     examples: &[
         ("avg([1, 2])", "1.5"),
@@ -58,7 +58,7 @@ pub(super) const MEDIAN: Function = Function {
     group: FunctionGroup::Number,
     params: &[value("list"), element("expression")],
     required: 1,
-    returns: "float",
+    returns: "decimal",
     doc: "the median of a list of numbers, or of an expression over its elements; the average of the middle two if their number is even; missing if the list is empty",
     examples: &[
         ("median([5, 1, 3])", "3.0"),
@@ -89,7 +89,7 @@ pub(super) const ROUND: Function = Function {
     group: FunctionGroup::Number,
     params: &[value("number"), value("digits")],
     required: 1,
-    returns: "int, or float when digits are asked for",
+    returns: "int, or decimal when digits are asked for",
     doc: "the number rounded to a number of digits after the point (default: 0), half away from zero",
     examples: &[
         ("round(2.5)", "3"),
@@ -134,7 +134,7 @@ fn sum(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
 fn avg(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     match total(call)? {
         (_, 0) => Err(EMPTY),
-        (sum, count) => Ok(Value::from(mean(&sum, count)?)),
+        (sum, count) => Ok(Value::from(sum.div(&Number::int(count))?)),
     }
 }
 
@@ -149,9 +149,9 @@ fn median(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let middle = numbers.len() / 2;
     let above = numbers.get(middle).ok_or(EMPTY)?;
     if numbers.len() % 2 == 1 {
-        return Ok(Value::from(Number::float(above.to_f64())?));
+        return Ok(Value::from(above.to_decimal()?));
     }
-    Ok(Value::from(mean(&numbers[middle - 1].add(above)?, 2)?))
+    Ok(Value::from(numbers[middle - 1].add(above)?.div(&Number::int(2))?))
 }
 
 fn min(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
@@ -194,7 +194,7 @@ fn extreme_argument(call: &mut FunctionCall<'_>, wanted: Ordering) -> Result<Val
     }
     call.spend(call.args.len())?;
     let expected = match call.arg(0).kind() {
-        Type::Int | Type::Float => "a number, as the first is",
+        Type::Int | Type::Decimal => "a number, as the first is",
         Type::Text => "text, as the first is",
         _ => return Err(call.wrong_type(0, "a number or text")),
     };
@@ -230,21 +230,4 @@ fn each_number<'a>(
         Some(number) => visit(call, number),
         None => Err(call.wrong_element(index, "a number", result.kind())),
     })
-}
-
-/// The float nearest to `sum / count`.
-fn mean(sum: &Number, count: i64) -> Result<Number, NumberError> {
-    const EXACT_INTS: f64 = 9_007_199_254_740_992.0;
-    let (float, count) = (sum.to_f64(), Number::int(count));
-    let is_exact = sum.is_binary() || sum.is_int() && float.abs() <= EXACT_INTS;
-    if is_exact || !float.is_normal() {
-        return sum.div(&count);
-    }
-    // The sum itself may have no float, so that dividing its nearest one would round twice: 0.6 / 3 would not
-    // give 0.2. Forty digits are far more than a float tells apart.
-    #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a normal float is small")]
-    let digits = 40 - float.abs().log10() as i64;
-    let shifted = sum.mul(&Number::decimal(1, -digits)?)?;
-    let quotient = shifted.floor_div(&count)?.mul(&Number::decimal(1, digits)?)?;
-    Number::float(quotient.to_f64())
 }

@@ -21,7 +21,7 @@ impl Ordered {
         key: &Value,
     ) -> Result<(), FuncError> {
         let kind = key.kind();
-        if !matches!(kind, Type::Int | Type::Float | Type::Text) {
+        if !matches!(kind, Type::Int | Type::Decimal | Type::Text) {
             return Err(call.wrong_element(index, "a number or text", kind));
         }
         match self.first {

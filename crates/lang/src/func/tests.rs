@@ -159,7 +159,7 @@ fn numbers() {
         ("round", &["7", "2"], "7"),
         ("round", &["1.5", "-1"], "value: 1 must be from 0 to 10000"),
         ("round", &["1.5", "99999999999999999999"], "value: 1 must be from 0 to 10000"),
-        ("round", &["1.5", "1.0"], "type: 1 must be an int, not float"),
+        ("round", &["1.5", "1.0"], "type: 1 must be an int, not decimal"),
         ("round", &["null"], "type: 0 must be a number, not null"),
         ("round", &["1e10000", "1"], "limit: digits of a number"),
         ("sum", &["[]"], "0"),
@@ -181,13 +181,13 @@ fn numbers() {
         ("avg", &["[-0.1, -0.2, -0.3]"], "-0.2"),
         ("avg", &["[1e-300, 3e-300]"], "2e-300"),
         ("avg", &["[0.0, 0.00]"], "0.0"),
-        ("avg", &["[1e400, 1e400]"], "number: NotFinite"),
-        ("avg", &["[9007199254740993, 9007199254740993]"], "9007199254740992.0"),
+        ("avg", &["[1e400, 1e400]"], "1e400"),
+        ("avg", &["[9007199254740993, 9007199254740993]"], "9007199254740993.0"),
         ("median", &["[]"], "missing: the list is empty"),
         ("median", &["[5, 1, 3]"], "3.0"),
         ("median", &["[4, 1, 2, 3]"], "2.5"),
         ("median", &["[0.1, 0.2]"], "0.15"),
-        ("median", &["[1e400]"], "number: NotFinite"),
+        ("median", &["[1e400]"], "1e400"),
         ("median", &["[true]"], "value: 0 the element at index 0 is a bool, not a number"),
         ("min", &["[3, 1, 2]"], "1"),
         ("min", &["[1.0, 1]"], "1.0"),
@@ -238,14 +238,14 @@ fn numbers_of_an_element_expression() {
 }
 
 #[test]
-fn binary_floats_keep_their_arithmetic() {
+fn a_quotient_that_does_not_end_has_34_digits() {
     let third = Number::int(1).div(&Number::int(3)).expect("a quotient");
     let list = Value::list(vec![Value::from(third.clone()), Value::from(third)]).expect("a list");
     for (name, expected) in [
-        ("sum", "0.6666666666666666"),
-        ("avg", "0.3333333333333333"),
-        ("median", "0.3333333333333333"),
-        ("unique", "[0.3333333333333333]"),
+        ("sum", "0.6666666666666666666666666666666666"),
+        ("avg", "0.3333333333333333333333333333333333"),
+        ("median", "0.3333333333333333333333333333333333"),
+        ("unique", "[0.3333333333333333333333333333333333]"),
     ] {
         assert_eq!(show(run(name, std::slice::from_ref(&list), None, &Limits::DEFAULT)), expected, "{name}");
     }
@@ -282,8 +282,8 @@ fn conversions() {
         ("number", "true", "type: 0 must be a number or text, not bool"),
         ("float", "3", "3.0"),
         ("float", "0.1", "0.1"),
-        ("float", r#""2.50""#, "2.5"),
-        ("float", "1e400", "number: NotFinite"),
+        ("float", r#""2.50""#, "2.50"),
+        ("float", "1e400", "1e400"),
         ("float", "[]", "type: 0 must be a number or text, not list"),
         ("text", "85.0", r#""85.0""#),
         ("text", "null", r#""""#),
@@ -843,7 +843,6 @@ fn samples() -> Vec<Value> {
     ]
     .iter()
     .map(|json| read(json))
-    .chain([Value::from(Number::float(1e-300).expect("a float"))])
     .collect()
 }
 

@@ -1,21 +1,21 @@
 //! One text for all values that are equal, whatever form they are in: what finds equal values among more than fit in
 //! memory. It is for comparing only; nothing reads it back.
 
-use super::{Number, NumberError, Value, ValueRepr, quote};
+use super::{Number, Value, ValueRepr, quote};
 
 impl Value {
     /// Appends a text that two values have in common exactly when they are equal: `85` and `85.0` are one, and so are
     /// two objects that differ in the order of their keys.
-    pub fn write_canonical(&self, out: &mut String) -> Result<(), NumberError> {
+    pub fn write_canonical(&self, out: &mut String) {
         match &self.0 {
             ValueRepr::Null => out.push_str("null"),
             ValueRepr::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
-            ValueRepr::Number(number) => number.write_canonical(out)?,
+            ValueRepr::Number(number) => number.write_canonical(out),
             ValueRepr::Text(text) => quote(text, out),
             ValueRepr::List(list) => {
                 out.push('[');
                 for item in &list.items {
-                    item.write_canonical(out)?;
+                    item.write_canonical(out);
                     out.push(',');
                 }
                 out.push(']');
@@ -26,21 +26,20 @@ impl Value {
                 out.push('{');
                 for (key, value) in entries {
                     quote(key, out);
-                    value.write_canonical(out)?;
+                    value.write_canonical(out);
                     out.push(',');
                 }
                 out.push('}');
             }
         }
-        Ok(())
     }
 }
 
 impl Number {
     /// Appends sign, significant digits and magnitude, which equal numbers have in common whatever form they are in.
-    pub(crate) fn write_canonical(&self, out: &mut String) -> Result<(), NumberError> {
+    pub(crate) fn write_canonical(&self, out: &mut String) {
         let mut text = String::new();
-        exact(self)?.write(&mut text);
+        self.write(&mut text);
         let negative = text.starts_with('-');
         let (mantissa, exponent) = text.trim_start_matches('-').split_once('e').unwrap_or((&text, "0"));
         let mantissa = mantissa.trim_start_matches('-');
@@ -51,7 +50,7 @@ impl Number {
         digits.truncate(digits.trim_end_matches('0').len());
         if digits.is_empty() {
             out.push('0');
-            return Ok(());
+            return;
         }
         let point = i64::try_from(whole.len()).unwrap_or(i64::MAX);
         let point = point - i64::try_from(leading).unwrap_or(0) + exponent.parse().unwrap_or(0);
@@ -59,16 +58,5 @@ impl Number {
         out.push_str(&digits);
         out.push('e');
         Self::int(point).write(out);
-        Ok(())
     }
-}
-
-/// The number with all its digits: a binary float has a last one too.
-fn exact(number: &Number) -> Result<Number, NumberError> {
-    if !number.is_binary() {
-        return Ok(number.clone());
-    }
-    let exponent = (number.to_f64().to_bits() >> 52) & 0x7ff;
-    let binary_places = 1075u64.saturating_sub(exponent.max(1));
-    number.round(u32::try_from(binary_places).unwrap_or(0))
 }

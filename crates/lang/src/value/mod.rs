@@ -1,4 +1,4 @@
-//! Values: null, bool, int, float, text, list, object.
+//! Values: null, bool, int, decimal, text, list, object.
 //!
 //! A value is 24 bytes, cheap to clone whatever its size, `Send` and `Sync`. Containers know their depth and
 //! refuse to be nested deeper than [`MAX_DEPTH`], so that dropping, comparing and printing may recurse.
@@ -35,8 +35,8 @@ pub enum Type {
     Bool,
     /// A whole number of any size.
     Int,
-    /// An exact decimal or a binary float.
-    Float,
+    /// An exact decimal.
+    Decimal,
     /// A sequence of Unicode code points.
     Text,
     /// Values in order.
@@ -48,7 +48,7 @@ pub enum Type {
 impl Type {
     /// Every type, in the order tables show them.
     pub const ALL: [Self; 7] =
-        [Self::Null, Self::Bool, Self::Int, Self::Float, Self::Text, Self::List, Self::Object];
+        [Self::Null, Self::Bool, Self::Int, Self::Decimal, Self::Text, Self::List, Self::Object];
 
     /// The name users see.
     pub fn name(self) -> &'static str {
@@ -56,7 +56,7 @@ impl Type {
             Self::Null => "null",
             Self::Bool => "bool",
             Self::Int => "int",
-            Self::Float => "float",
+            Self::Decimal => "decimal",
             Self::Text => "text",
             Self::List => "list",
             Self::Object => "object",
@@ -71,7 +71,7 @@ impl Type {
             Self::Null => "null",
             Self::Bool => "a bool",
             Self::Int => "an int",
-            Self::Float => "a float",
+            Self::Decimal => "a decimal",
             Self::Text => "text",
             Self::List => "a list",
             Self::Object => "an object",
@@ -199,7 +199,7 @@ impl Value {
             ValueRepr::Null => Type::Null,
             ValueRepr::Bool(_) => Type::Bool,
             ValueRepr::Number(number) if number.is_int() => Type::Int,
-            ValueRepr::Number(_) => Type::Float,
+            ValueRepr::Number(_) => Type::Decimal,
             ValueRepr::Text(_) => Type::Text,
             ValueRepr::List(_) => Type::List,
             ValueRepr::Object(_) => Type::Object,
@@ -306,7 +306,7 @@ fn merge_repeated(rejected: Repeated, mut values: Vec<Value>) -> (Vec<Key>, Vec<
     (entries, values)
 }
 
-/// Equality by value: ints and floats compare as numbers, lists in order, objects whatever their order.
+/// Equality by value: ints and decimals compare as numbers, lists in order, objects whatever their order.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {

@@ -1,25 +1,32 @@
-//! Numbers: ints of any size, exact decimals that keep their scale, and binary floats.
+//! Numbers: ints of any size, and exact decimals that keep their scale. There are no binary floats.
 //!
-//! `+ - *` and comparisons are exact; a binary float comes only from division, a negative power and the
-//! functions that say so. NaN and the infinities are never values. Digits and exponents are capped before
-//! anything is computed, so that no input can make a number grow without bound.
+//! `+ - *` and comparisons are exact. A quotient or a root is exact where it ends within [`PRECISION`]
+//! significant digits, and rounded half-even to them where it does not. NaN and the infinities are never
+//! values. Digits and exponents are capped before anything is computed, so that no input can make a number
+//! grow without bound.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use num_bigint::{BigInt, Sign};
+use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
-use num_traits::{FromPrimitive, One, Pow, Signed, ToPrimitive, Zero};
+use num_traits::{One, Pow, Signed, ToPrimitive, Zero};
 
 /// The most digits a number may have, and the largest exponent.
 pub const MAX_DIGITS: usize = 10_000;
 const MAX_EXPONENT: i64 = 10_000;
 /// A bit length that surely has no more than [`MAX_DIGITS`] digits, and one that surely has more.
 const MAX_BITS: u64 = 33_220;
+/// The significant digits of a quotient or a root that does not end.
+const PRECISION: usize = 34;
+/// A result with more zeros before its first digit is written with an exponent.
+const MAX_ZEROS: i64 = 20;
+/// The least mantissa of [`PRECISION`] digits.
+const FULL: u128 = 10u128.pow(33);
 
-/// An exact number, or a binary float.
+/// An int or an exact decimal.
 #[derive(Clone)]
 pub struct Number(NumberRepr);
 
@@ -29,7 +36,6 @@ pub struct Number(NumberRepr);
 enum NumberRepr {
     Int(i64),
     Dec { mantissa: i64, scale: i16, exponent: bool },
-    Float(f64),
     Big(Arc<Big>),
 }
 
@@ -47,8 +53,10 @@ pub enum NumberError {
     TooLarge,
     /// Division or remainder by zero.
     DivisionByZero,
-    /// The result is not a finite number.
-    NotFinite,
+    /// The exponent of a power is neither whole nor a whole number of halves.
+    Exponent,
+    /// A square root of a negative number.
+    NegativeRoot,
 }
 
 impl From<u64> for Number {
@@ -112,9 +120,6 @@ impl Number {
         let fraction = fraction.unwrap_or("");
         let mantissa = small_mantissa(whole, fraction);
         if let Some(mantissa) = mantissa {
-            if mantissa == 0 && negative && (fraction_len > 0 || exponent.is_some()) {
-                return Ok(Self(NumberRepr::Float(-0.0)));
-            }
             let mantissa = if negative { -mantissa } else { mantissa };
             if fraction_len == 0 && exponent.is_none() {
                 return Ok(Self::int(mantissa));
@@ -165,31 +170,22 @@ impl Number {
         Ok(Self(NumberRepr::Big(Arc::new(Big::Dec { mantissa, scale, exponent }))))
     }
 
-    /// A binary float; NaN and the infinities are refused.
-    pub fn float(float: f64) -> Result<Self, NumberError> {
-        if float.is_finite() { Ok(Self(NumberRepr::Float(float))) } else { Err(NumberError::NotFinite) }
-    }
-
-    /// The binary float, when it is one: its text reads back as a decimal, which is not quite the same number.
-    pub fn as_binary_float(&self) -> Option<f64> {
-        match self.0 {
-            NumberRepr::Float(float) => Some(float),
-            _ => None,
-        }
-    }
-
-    /// Whether this is an int; otherwise its type is float.
+    /// Whether this is an int; otherwise it is a decimal.
     pub fn is_int(&self) -> bool {
         match &self.0 {
             NumberRepr::Int(_) => true,
             NumberRepr::Big(big) => matches!(**big, Big::Int(_)),
-            NumberRepr::Dec { .. } | NumberRepr::Float(_) => false,
+            NumberRepr::Dec { .. } => false,
         }
     }
 
-    /// Whether this is a binary float.
-    pub fn is_binary(&self) -> bool {
-        matches!(self.0, NumberRepr::Float(_))
+    /// The same number as a decimal: an int gets one place after the point.
+    pub fn to_decimal(&self) -> Result<Self, NumberError> {
+        match &self.0 {
+            NumberRepr::Dec { .. } => Ok(self.clone()),
+            NumberRepr::Big(big) if matches!(**big, Big::Dec { .. }) => Ok(self.clone()),
+            _ => Self::big_decimal(self.exact().0 * 10, 1, false),
+        }
     }
 
     /// The int, when it is one and fits.
@@ -200,12 +196,12 @@ impl Number {
         }
     }
 
-    /// The nearest binary float; infinite where the number is out of range.
+    /// The nearest binary float, for what is no value of the language, such as a time to wait; infinite where the number
+    /// is out of range.
     #[expect(clippy::cast_precision_loss, reason = "the nearest float is what is asked for")]
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
             NumberRepr::Int(int) => *int as f64,
-            NumberRepr::Float(float) => *float,
             NumberRepr::Dec { mantissa, scale, .. } => decimal_to_f64(&mantissa.to_string(), *scale),
             NumberRepr::Big(big) => match &**big {
                 Big::Int(int) => int.to_f64().unwrap_or(f64::INFINITY),
@@ -219,7 +215,6 @@ impl Number {
         match &self.0 {
             NumberRepr::Int(int) => (BigInt::from(*int), 0),
             NumberRepr::Dec { mantissa, scale, .. } => (BigInt::from(*mantissa), i64::from(*scale)),
-            NumberRepr::Float(float) => float_exact(*float),
             NumberRepr::Big(big) => match &**big {
                 Big::Int(int) => (int.clone(), 0),
                 Big::Dec { mantissa, scale, .. } => (mantissa.clone(), i64::from(*scale)),
@@ -227,80 +222,110 @@ impl Number {
         }
     }
 
-    /// The exact sum; a binary float on either side makes it a binary float.
+    /// The exact sum.
     pub fn add(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
             (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_add(*b) {
                 Some(sum) => Ok(Self::int(sum)),
                 None => Self::big_int(BigInt::from(*a) + b),
             },
-            (NumberRepr::Float(_), _) | (_, NumberRepr::Float(_)) => {
-                Self::float(self.to_f64() + other.to_f64())
-            }
-            _ => self.aligned(other, |a, b| a + b),
+            _ => self.aligned(other, |a, b| a + b, |a, b| a + b),
         }
     }
 
-    /// The exact difference; a binary float on either side makes it a binary float.
+    /// The exact difference.
     pub fn sub(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
             (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_sub(*b) {
                 Some(difference) => Ok(Self::int(difference)),
                 None => Self::big_int(BigInt::from(*a) - b),
             },
-            (NumberRepr::Float(_), _) | (_, NumberRepr::Float(_)) => {
-                Self::float(self.to_f64() - other.to_f64())
-            }
-            _ => self.aligned(other, |a, b| a - b),
+            _ => self.aligned(other, |a, b| a - b, |a, b| a - b),
         }
     }
 
-    /// The exact product; a binary float on either side makes it a binary float.
+    /// The exact product.
     pub fn mul(&self, other: &Self) -> Result<Self, NumberError> {
-        match (&self.0, &other.0) {
-            (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_mul(*b) {
+        if let (NumberRepr::Int(a), NumberRepr::Int(b)) = (&self.0, &other.0) {
+            return match a.checked_mul(*b) {
                 Some(product) => Ok(Self::int(product)),
                 None => Self::big_int(BigInt::from(*a) * b),
-            },
-            (NumberRepr::Float(_), _) | (_, NumberRepr::Float(_)) => {
-                Self::float(self.to_f64() * other.to_f64())
-            }
-            _ => {
-                let ((a, a_scale), (b, b_scale)) = (self.exact(), other.exact());
-                self.exact_result(other, a * b, a_scale + b_scale)
-            }
+            };
         }
+        let ((a, a_scale), (b, b_scale)) = (self.exact(), other.exact());
+        self.exact_result(other, a * b, a_scale + b_scale)
     }
 
-    /// The quotient, always a binary float.
+    /// The quotient, always a decimal.
     pub fn div(&self, other: &Self) -> Result<Self, NumberError> {
         if other.is_zero() {
             return Err(NumberError::DivisionByZero);
         }
-        let quotient = self.to_f64() / other.to_f64();
-        if quotient.is_nan() || !self.to_f64().is_finite() || !other.to_f64().is_finite() {
-            return self.div_beyond_floats(other);
+        if let (Some((a, a_scale)), Some((b, b_scale))) = (self.small(), other.small()) {
+            let (mantissa, places) = small_quotient(a.unsigned_abs(), b.unsigned_abs());
+            let scale = i64::from(a_scale) - i64::from(b_scale) + places;
+            return Self::normal(a < 0 && b > 0 || a > 0 && b < 0, mantissa, scale);
         }
-        Self::float(quotient)
-    }
-
-    /// Division of numbers that have no float themselves: shift both into range first.
-    fn div_beyond_floats(&self, other: &Self) -> Result<Self, NumberError> {
         let ((a, a_scale), (b, b_scale)) = (self.exact(), other.exact());
-        let shift = b.bits().saturating_sub(a.bits()) / 3 + 40;
-        let quotient = a * ten_to(shift) / b;
-        let scale = a_scale - b_scale + i64::try_from(shift).map_err(|_| NumberError::TooLarge)?;
-        let scale = i32::try_from(scale).map_err(|_| NumberError::TooLarge)?;
-        Self::float(format!("{quotient}e{}", -scale).parse().map_err(|_| NumberError::NotFinite)?)
+        let negative = a.is_negative() != b.is_negative();
+        let (a, b) = (a.into_parts().1, b.into_parts().1);
+        let shift = missing_digits(&a, &b, PRECISION as u64 + 1);
+        let (quotient, rest) = (a * ten_to(shift)).div_rem(&b);
+        Self::rounded(negative, &quotient, !rest.is_zero(), a_scale - b_scale, shift)
     }
 
-    /// The quotient rounded down: an int for two ints, else a float.
+    /// `digits / 10^(scale + places)`, rounded half-even; `more` says that further digits were cut off.
+    fn rounded(
+        negative: bool,
+        digits: &BigUint,
+        more: bool,
+        scale: i64,
+        places: u64,
+    ) -> Result<Self, NumberError> {
+        let scale = scale + i64::try_from(places).map_err(|_| NumberError::TooLarge)?;
+        let len = if digits.bits() <= 100 { 0 } else { digits.to_string().len() };
+        let cut = len.saturating_sub(PRECISION);
+        if cut == 0 {
+            return Self::normal(negative, digits.to_u128().ok_or(NumberError::TooLarge)?, scale);
+        }
+        let unit = ten_to(cut as u64);
+        let (kept, rest) = digits.div_rem(&unit);
+        let kept = kept.to_u128().ok_or(NumberError::TooLarge)?;
+        let half = (rest * 2u32).cmp(&unit).then(if more { Ordering::Greater } else { Ordering::Equal });
+        let scale = scale - i64::try_from(cut).map_err(|_| NumberError::TooLarge)?;
+        Self::normal(negative, round_half_even(kept, half), scale)
+    }
+
+    /// A result of at most [`PRECISION`] digits without the zeros at its end, and with at least one place after the
+    /// point where it can be written in full.
+    fn normal(negative: bool, mut mantissa: u128, mut scale: i64) -> Result<Self, NumberError> {
+        if mantissa == 0 {
+            return Self::decimal(0, 1);
+        }
+        while (scale > 1 || mantissa >= FULL) && mantissa.is_multiple_of(10) {
+            mantissa /= 10;
+            scale -= 1;
+        }
+        while scale < 1 && mantissa < FULL * 10 {
+            mantissa *= 10;
+            scale += 1;
+        }
+        if scale < 1 {
+            while mantissa.is_multiple_of(10) {
+                mantissa /= 10;
+                scale -= 1;
+            }
+        }
+        // Nobody counts dozens of zeros.
+        let exponent = scale - i64::from(mantissa.ilog10()) > MAX_ZEROS;
+        let mantissa = BigInt::from(mantissa);
+        Self::big_decimal(if negative { -mantissa } else { mantissa }, scale, exponent)
+    }
+
+    /// The quotient rounded down: an int for two ints, else a decimal.
     pub fn floor_div(&self, other: &Self) -> Result<Self, NumberError> {
         if other.is_zero() {
             return Err(NumberError::DivisionByZero);
-        }
-        if self.is_binary() || other.is_binary() {
-            return Self::float((self.to_f64() / other.to_f64()).floor());
         }
         let (a, b, _) = align(self.exact(), other.exact());
         let quotient = a.div_floor(&b);
@@ -316,26 +341,21 @@ impl Number {
         if other.is_zero() {
             return Err(NumberError::DivisionByZero);
         }
-        if self.is_binary() || other.is_binary() {
-            let (a, b) = (self.to_f64(), other.to_f64());
-            let rest = a % b;
-            return Self::float(if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest });
-        }
         let (a, b, scale) = align(self.exact(), other.exact());
         self.exact_result(other, a.mod_floor(&b), scale)
     }
 
-    /// The power: exact for a whole exponent that is not negative, else a binary float.
+    /// The power: exact for a whole exponent that is not negative. A negative exponent gives the quotient of 1 and the
+    /// power, one that is a number of halves a square root.
     pub fn pow(&self, exponent: &Self) -> Result<Self, NumberError> {
-        let whole = exponent.as_i64().filter(|_| !self.is_binary());
-        let Some(power) = whole.and_then(|power| u64::try_from(power).ok()) else {
-            if self.is_zero() && exponent.is_negative() {
-                return Err(NumberError::DivisionByZero);
-            }
-            if exponent.is_int() && !exponent.is_negative() && !self.is_binary() {
-                return self.pow_of_trivial_base(exponent);
-            }
-            return Self::float(self.to_f64().powf(exponent.to_f64()));
+        if !exponent.is_int() {
+            return self.pow_of_decimal(exponent);
+        }
+        if exponent.is_negative() {
+            return Self::int(1).div(&self.pow(&exponent.neg()?)?);
+        }
+        let Some(power) = exponent.as_i64().and_then(|power| u64::try_from(power).ok()) else {
+            return self.pow_of_trivial_base(exponent);
         };
         let (mantissa, scale) = self.exact();
         if !mantissa.is_zero() && !mantissa.magnitude().is_one() {
@@ -351,6 +371,35 @@ impl Number {
         check_scale(scale)?;
         let result = Pow::pow(mantissa, power);
         if self.is_int() { Self::big_int(result) } else { Self::big_decimal(result, scale, false) }
+    }
+
+    /// The power of an exponent with places after the point: a decimal.
+    fn pow_of_decimal(&self, exponent: &Self) -> Result<Self, NumberError> {
+        if exponent.is_whole() {
+            return self.pow(&exponent.truncate()?)?.to_decimal();
+        }
+        let halves = exponent.mul(&Self::int(2))?;
+        if !halves.is_whole() {
+            return Err(NumberError::Exponent);
+        }
+        if self.is_negative() {
+            return Err(NumberError::NegativeRoot);
+        }
+        let (mantissa, scale) = self.pow(&halves.abs()?.truncate()?)?.exact();
+        let unit = ten_to(scale.unsigned_abs());
+        let (above, below) = match (mantissa.into_parts().1, scale > 0) {
+            (mantissa, true) => (mantissa, unit),
+            (mantissa, false) => (mantissa * unit, BigUint::one()),
+        };
+        let (above, below) = if halves.is_negative() { (below, above) } else { (above, below) };
+        if below.is_zero() {
+            return Err(NumberError::DivisionByZero);
+        }
+        let shift = missing_digits(&above, &below, 2 * PRECISION as u64 + 2).div_ceil(2);
+        let (square, rest) = (above * ten_to(2 * shift)).div_rem(&below);
+        let root = square.sqrt();
+        let more = !rest.is_zero() || &root * &root != square;
+        Self::rounded(false, &root, more, 0, shift)
     }
 
     /// 0, 1 and -1 to any power, however large.
@@ -371,7 +420,6 @@ impl Number {
                 Some(negated) => Ok(Self::int(negated)),
                 None => Self::big_int(-BigInt::from(*int)),
             },
-            NumberRepr::Float(float) => Self::float(-float),
             NumberRepr::Dec { mantissa, scale, exponent } => match mantissa.checked_neg() {
                 Some(mantissa) => Ok(Self(NumberRepr::Dec { mantissa, scale: *scale, exponent: *exponent })),
                 None => Self::big_decimal(-BigInt::from(*mantissa), i64::from(*scale), *exponent),
@@ -398,13 +446,23 @@ impl Number {
         let (mantissa, scale) = self.exact();
         let digits = i64::from(digits);
         let rounded = if scale <= digits {
-            mantissa * ten_to((digits - scale).unsigned_abs().min(MAX_DIGITS as u64))
+            mantissa * BigInt::from(ten_to((digits - scale).unsigned_abs().min(MAX_DIGITS as u64)))
         } else {
-            let unit = ten_to((scale - digits).unsigned_abs());
+            let unit = BigInt::from(ten_to((scale - digits).unsigned_abs()));
             let half = &unit / 2u32;
             if mantissa.is_negative() { -((-mantissa + half) / unit) } else { (mantissa + half) / unit }
         };
         if digits == 0 { Self::big_int(rounded) } else { Self::big_decimal(rounded, digits, false) }
+    }
+
+    /// Without the zeros at the end of its places: an int where nothing is left of them.
+    pub fn shortest(&self) -> Result<Self, NumberError> {
+        let (mut mantissa, mut scale) = self.exact();
+        while scale > 0 && (&mantissa % 10u32).is_zero() {
+            mantissa /= 10u32;
+            scale -= 1;
+        }
+        if scale > 0 { Self::big_decimal(mantissa, scale, false) } else { self.truncate() }
     }
 
     /// Toward zero, as an int.
@@ -414,9 +472,9 @@ impl Number {
         }
         let (mantissa, scale) = self.exact();
         if scale <= 0 {
-            Self::big_int(mantissa * ten_to(scale.unsigned_abs()))
+            Self::big_int(mantissa * BigInt::from(ten_to(scale.unsigned_abs())))
         } else {
-            Self::big_int(mantissa / ten_to(scale.unsigned_abs()))
+            Self::big_int(mantissa / BigInt::from(ten_to(scale.unsigned_abs())))
         }
     }
 
@@ -430,7 +488,6 @@ impl Number {
         match &self.0 {
             NumberRepr::Int(int) => *int == 0,
             NumberRepr::Dec { mantissa, .. } => *mantissa == 0,
-            NumberRepr::Float(float) => *float == 0.0,
             NumberRepr::Big(_) => false,
         }
     }
@@ -440,16 +497,37 @@ impl Number {
         match &self.0 {
             NumberRepr::Int(int) => *int < 0,
             NumberRepr::Dec { mantissa, .. } => *mantissa < 0,
-            NumberRepr::Float(float) => *float < 0.0,
             NumberRepr::Big(big) => match &**big {
                 Big::Int(int) | Big::Dec { mantissa: int, .. } => int.is_negative(),
             },
         }
     }
 
-    fn aligned(&self, other: &Self, op: impl Fn(BigInt, BigInt) -> BigInt) -> Result<Self, NumberError> {
+    /// Mantissa and scale, where both are small.
+    fn small(&self) -> Option<(i64, i16)> {
+        match self.0 {
+            NumberRepr::Int(int) => Some((int, 0)),
+            NumberRepr::Dec { mantissa, scale, .. } => Some((mantissa, scale)),
+            NumberRepr::Big(_) => None,
+        }
+    }
+
+    /// An operation on the two mantissas at one scale; most fit in 128 bits.
+    fn aligned(
+        &self,
+        other: &Self,
+        op: impl Fn(i128, i128) -> i128,
+        large: impl Fn(BigInt, BigInt) -> BigInt,
+    ) -> Result<Self, NumberError> {
+        if let (Some(a), Some(b)) = (self.small(), other.small())
+            && let Some((a, b, scale)) = align_small(a, b)
+            && let Ok(mantissa) = i64::try_from(op(a, b))
+            && !(self.is_int() && other.is_int())
+        {
+            return Self::decimal(mantissa, scale.into());
+        }
         let (a, b, scale) = align(self.exact(), other.exact());
-        self.exact_result(other, op(a, b), scale)
+        self.exact_result(other, large(a, b), scale)
     }
 
     /// An exact result is an int only when both operands were.
@@ -461,8 +539,7 @@ impl Number {
         }
     }
 
-    /// Appends the text form: ints in full, decimals with their scale, floats as the shortest text that
-    /// reads back the same.
+    /// Appends the text form: ints in full, decimals with their scale.
     pub fn write(&self, out: &mut String) {
         match &self.0 {
             NumberRepr::Int(int) => out.push_str(itoa::Buffer::new().format(*int)),
@@ -470,7 +547,6 @@ impl Number {
                 let mut buffer = itoa::Buffer::new();
                 write_decimal(*mantissa < 0, buffer.format(mantissa.unsigned_abs()), *scale, *exponent, out);
             }
-            NumberRepr::Float(float) => write_float(*float, out),
             NumberRepr::Big(big) => match &**big {
                 Big::Int(int) => out.push_str(&int.to_string()),
                 Big::Dec { mantissa, scale, exponent } => {
@@ -508,9 +584,7 @@ fn small_mantissa(whole: &str, fraction: &str) -> Option<i64> {
 }
 
 fn check_digits(int: &BigInt) -> Result<(), NumberError> {
-    if int.bits() > MAX_BITS
-        || (int.bits() > MAX_BITS - 8 && *int.magnitude() >= ten_to(MAX_DIGITS as u64).into_parts().1)
-    {
+    if int.bits() > MAX_BITS || (int.bits() > MAX_BITS - 8 && *int.magnitude() >= ten_to(MAX_DIGITS as u64)) {
         return Err(NumberError::TooLarge);
     }
     Ok(())
@@ -523,54 +597,63 @@ fn check_scale(scale: i64) -> Result<i16, NumberError> {
     i16::try_from(scale).map_err(|_| NumberError::TooLarge)
 }
 
-fn ten_to(power: u64) -> BigInt {
-    Pow::pow(BigInt::from(10u32), power)
+fn ten_to(power: u64) -> BigUint {
+    Pow::pow(BigUint::from(10u32), power)
+}
+
+/// By which power of ten `a` must be multiplied so that its quotient by `b` has at least this many digits.
+fn missing_digits(a: &BigUint, b: &BigUint, digits: u64) -> u64 {
+    // A quotient of this many bits more than the divisor has at least three digits for ten of them.
+    let bits = i64::try_from(a.bits()).unwrap_or(0) - i64::try_from(b.bits()).unwrap_or(0) - 1;
+    let there = if bits < 0 { bits / 3 - 1 } else { bits * 3 / 10 };
+    u64::try_from(i64::try_from(digits).unwrap_or(0) - there).unwrap_or(0)
+}
+
+/// The quotient of two small numbers, digit by digit: exact where it ends within the precision.
+fn small_quotient(a: u64, b: u64) -> (u128, i64) {
+    let (mut quotient, mut rest, b) = (u128::from(a / b), u128::from(a % b), u128::from(b));
+    let mut scale = 0;
+    while rest != 0 && quotient < FULL {
+        rest *= 10;
+        quotient = quotient * 10 + rest / b;
+        rest %= b;
+        scale += 1;
+    }
+    let quotient = if rest == 0 { quotient } else { round_half_even(quotient, (rest * 2).cmp(&b)) };
+    (quotient, scale)
+}
+
+/// One more where what was cut off is above a half of the last place, or just a half and the last digit is odd.
+fn round_half_even(kept: u128, half: Ordering) -> u128 {
+    match half {
+        Ordering::Less => kept,
+        Ordering::Equal => kept + kept % 2,
+        Ordering::Greater => kept + 1,
+    }
+}
+
+/// Both mantissas at the larger of the two scales, where they fit.
+fn align_small((a, a_scale): (i64, i16), (b, b_scale): (i64, i16)) -> Option<(i128, i128, i16)> {
+    let scaled = |mantissa: i64, digits: i32| i128::from(mantissa) * 10i128.pow(digits.unsigned_abs());
+    match i32::from(a_scale) - i32::from(b_scale) {
+        more @ 0..=18 => Some((a.into(), scaled(b, more), a_scale)),
+        less @ -18..=-1 => Some((scaled(a, less), b.into(), b_scale)),
+        _ => None,
+    }
 }
 
 /// Both mantissas at the larger of the two scales.
 fn align((a, a_scale): (BigInt, i64), (b, b_scale): (BigInt, i64)) -> (BigInt, BigInt, i64) {
     match a_scale.cmp(&b_scale) {
         Ordering::Equal => (a, b, a_scale),
-        Ordering::Less => (a * ten_to(a_scale.abs_diff(b_scale)), b, b_scale),
-        Ordering::Greater => (a, b * ten_to(a_scale.abs_diff(b_scale)), a_scale),
+        Ordering::Less => (a * BigInt::from(ten_to(a_scale.abs_diff(b_scale))), b, b_scale),
+        Ordering::Greater => (a, b * BigInt::from(ten_to(a_scale.abs_diff(b_scale))), a_scale),
     }
-}
-
-/// A float is `m × 2^e`, so it has an exact decimal: `m × 5^-e / 10^-e` where `e` is negative.
-fn float_exact(float: f64) -> (BigInt, i64) {
-    let bits = float.to_bits();
-    let exponent_bits = i64::from_u64((bits >> 52) & 0x7ff).unwrap_or(0);
-    let fraction = bits & ((1 << 52) - 1);
-    let (mantissa, exponent) =
-        if exponent_bits == 0 { (fraction, -1074) } else { (fraction | (1 << 52), exponent_bits - 1075) };
-    let sign = if float < 0.0 { Sign::Minus } else { Sign::Plus };
-    let mantissa = BigInt::from_biguint(sign, mantissa.into());
-    if exponent >= 0 {
-        return (mantissa << exponent.unsigned_abs(), 0);
-    }
-    let twos = mantissa.magnitude().trailing_zeros().unwrap_or(0).min(exponent.unsigned_abs());
-    let power = exponent.unsigned_abs() - twos;
-    let mantissa = (mantissa >> twos) * Pow::pow(BigInt::from(5u32), power);
-    (mantissa, i64::try_from(power).unwrap_or(i64::MAX))
 }
 
 fn decimal_to_f64(mantissa: &str, scale: i16) -> f64 {
     // The standard library reads decimal text to the nearest float, which is exactly this conversion.
     format!("{mantissa}e{}", -i32::from(scale)).parse().unwrap_or(f64::INFINITY)
-}
-
-/// The shortest text that reads back the same; an exponent is written as everywhere else, without a plus.
-fn write_float(float: f64, out: &mut String) {
-    let mut buffer = zmij::Buffer::new();
-    let text = buffer.format_finite(float);
-    match text.split_once("e+") {
-        Some((digits, exponent)) => {
-            out.push_str(digits);
-            out.push('e');
-            out.push_str(exponent);
-        }
-        None => out.push_str(text),
-    }
 }
 
 /// Plain notation, or `d.ddde±x` where it was written so, or where plain would be hundreds of zeros.
@@ -624,30 +707,14 @@ impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (NumberRepr::Int(a), NumberRepr::Int(b)) => a.cmp(b),
-            (
-                NumberRepr::Dec { mantissa: a, scale: x, .. },
-                NumberRepr::Dec { mantissa: b, scale: y, .. },
-            ) => cmp_decimals((*a, *x), (*b, *y)).unwrap_or_else(|| cmp_exact(self, other)),
-            (NumberRepr::Dec { mantissa, scale, .. }, NumberRepr::Int(int)) => {
-                cmp_decimals((*mantissa, *scale), (*int, 0)).unwrap_or_else(|| cmp_exact(self, other))
-            }
-            (NumberRepr::Int(int), NumberRepr::Dec { mantissa, scale, .. }) => {
-                cmp_decimals((*int, 0), (*mantissa, *scale)).unwrap_or_else(|| cmp_exact(self, other))
-            }
-            (NumberRepr::Float(a), NumberRepr::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
-            _ => cmp_exact(self, other),
+            _ => match (self.small(), other.small()) {
+                (Some(a), Some(b)) => match align_small(a, b) {
+                    Some((a, b, _)) => a.cmp(&b),
+                    None => cmp_exact(self, other),
+                },
+                _ => cmp_exact(self, other),
+            },
         }
-    }
-}
-
-/// The order of two mantissas with their scales, where both fit when they are brought to one.
-fn cmp_decimals((a, a_scale): (i64, i16), (b, b_scale): (i64, i16)) -> Option<Ordering> {
-    let scaled = |mantissa: i64, digits: i32| i128::from(mantissa) * 10i128.pow(digits.unsigned_abs());
-    match i32::from(a_scale) - i32::from(b_scale) {
-        0 => Some(a.cmp(&b)),
-        more @ 1..=18 => Some(i128::from(a).cmp(&scaled(b, more))),
-        less @ -18..=-1 => Some(scaled(a, less).cmp(&i128::from(b))),
-        _ => None,
     }
 }
 

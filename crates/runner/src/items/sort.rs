@@ -74,7 +74,7 @@ impl Admission {
             let is_text = match value.kind() {
                 Type::Null => continue,
                 Type::Text => true,
-                Type::Int | Type::Float => false,
+                Type::Int | Type::Decimal => false,
                 _ => return Err(Disorder::Kind { key, value: value.clone(), item }),
             };
             match first {

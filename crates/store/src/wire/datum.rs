@@ -1,4 +1,7 @@
-//! Values in events and beside them: small ones as they are, large ones by hash, binary floats without loss.
+//! Values in events and beside them: small ones as they are, large ones by hash.
+//!
+//! Earlier versions had binary floats and stored a value with one as `tagged`. Such values are still read, each float as
+//! the decimal that it was shown as; none is written.
 
 use threadline_engine::event::{Datum, Form};
 use threadline_lang::value::JsonStyle;
@@ -9,7 +12,6 @@ use super::fields::{FieldReader, FieldResult, hash};
 /// The stored form of a datum.
 pub fn datum(datum: &Datum) -> Value {
     match datum {
-        Datum::Here(value) if has_float(value) => Value::record([("tagged", tagged(value))]),
         Datum::Here(value) => Value::record([("here", value.clone())]),
         Datum::Stored { hash: of, len, form } => Value::record([
             ("hash", hash(of)),
@@ -43,9 +45,8 @@ fn form_name(form: Form) -> &'static str {
     }
 }
 
-/// The maximum depth of a value whose floats are tagged, which doubles its depth. A value of more than half this depth is
-/// stored apart from its event, which nests it a few levels deeper.
-pub(crate) const SHALLOW: u8 = 100;
+/// The maximum depth of a value inside an event, which nests it a few levels deeper; a deeper one is stored apart.
+pub(crate) const SHALLOW: u8 = 50;
 
 /// The limits for stored values: what was a value once is read again, whatever the limits for files are.
 const STORED: Limits = Limits { source: 1 << 30, ..Limits::DEFAULT };
@@ -54,16 +55,7 @@ const STORED: Limits = Limits { source: 1 << 30, ..Limits::DEFAULT };
 pub fn value_text(value: &Value) -> (Form, String) {
     match value.as_str() {
         Some(text) => (Form::Text, text.to_owned()),
-        None => container_text(value, value.to_json(JsonStyle::Compact)),
-    }
-}
-
-/// The text that is stored for a list or an object whose JSON is known.
-pub(crate) fn container_text(value: &Value, json: String) -> (Form, String) {
-    if has_float(value) && value.depth() <= SHALLOW {
-        (Form::Tagged, tagged(value).to_json(JsonStyle::Compact))
-    } else {
-        (Form::Json, json)
+        None => (Form::Json, value.to_json(JsonStyle::Compact)),
     }
 }
 
@@ -76,33 +68,7 @@ pub fn value_of(form: Form, text: String) -> Result<Value, String> {
     if form == Form::Json { Ok(value) } else { untagged(&value) }
 }
 
-/// Whether a value contains a binary float, whose text would be read back as a decimal with another value.
-fn has_float(value: &Value) -> bool {
-    if let Some(items) = value.as_list() {
-        return items.iter().any(has_float);
-    }
-    if let Some(object) = value.as_object() {
-        return object.values().iter().any(has_float);
-    }
-    value.as_number().is_some_and(|number| number.as_binary_float().is_some())
-}
-
-/// A value with its binary floats as `{"float": "0.1"}`, and each of its objects as `{"object": {...}}`.
-fn tagged(value: &Value) -> Value {
-    if let Some(items) = value.as_list() {
-        return Value::sequence(items.iter().map(tagged));
-    }
-    if let Some(entries) = value.as_object() {
-        let entries = entries.iter().map(|(key, value)| (key.name().clone(), tagged(value)));
-        return Value::record([("object", Value::record(entries))]);
-    }
-    match value.as_number().and_then(Number::as_binary_float) {
-        Some(_) => Value::record([("float", Value::from(value.to_string()))]),
-        None => value.clone(),
-    }
-}
-
-/// The value that [`tagged`] was given.
+/// The value of the tagged form, in which a number may be `{"float": "0.1"}` and each object is `{"object": {...}}`.
 fn untagged(value: &Value) -> FieldResult<Value> {
     let oversized = |_| "it is too large".to_owned();
     if let Some(items) = value.as_list() {
@@ -118,7 +84,7 @@ fn untagged(value: &Value) -> FieldResult<Value> {
         let entries = entries.iter().map(|(key, value)| Ok((key.name().clone(), untagged(value)?)));
         return Value::object(entries.collect::<FieldResult<Vec<_>>>()?).map_err(oversized);
     }
-    let float: f64 = reader.text("float")?.parse().map_err(|_| "it is not a float")?;
+    let number = Number::parse(reader.text("float")?).map_err(|_| "it is not a number")?;
     reader.finish()?;
-    Number::float(float).map(Value::from).map_err(|_| "it is not a float".to_owned())
+    Ok(Value::from(number))
 }

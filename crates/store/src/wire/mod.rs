@@ -17,7 +17,7 @@ use threadline_engine::machine::Outcome;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
-pub(crate) use self::datum::{SHALLOW, container_text};
+pub(crate) use self::datum::SHALLOW;
 pub use self::datum::{datum, read_datum, value_of, value_text};
 use self::fields::{FieldReader, FieldResult, StoredFields, hash};
 use self::items::{item_ended_fields, read_item_ended, read_rules, rules_value};

@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
 use threadline_engine::Hash;
-use threadline_engine::event::{Address, Caller, Datum, EventKind, Listed, Rules, RunStarted};
-use threadline_lang::Value;
+use threadline_engine::event::{Address, Caller, Datum, EventKind, Form, Listed, Rules, RunStarted};
+use threadline_lang::{Limits, Value, data};
 use threadline_store::wire;
 
 fn started() -> RunStarted {
@@ -94,4 +94,21 @@ fn the_address_of_a_caller_is_one() {
     let caller = Caller { run: "abcdefgh".into(), at: Address::parse("3[17]/1").unwrap(), attempt: 1 };
     let begins = EventKind::RunStarted(RunStarted { caller: Some(caller), ..started() });
     assert_eq!(refusal(&begins, "3[17]/1", "3[17/1"), "`3[17/1` is not the address of a step");
+}
+
+/// Versions that had binary floats told them from decimals. Each is read as the decimal that it was shown as.
+#[test]
+fn a_binary_float_of_an_earlier_version_is_read_as_it_was_shown() {
+    let json = |text: &str| data::json::read_value(text, &Limits::DEFAULT).expect("JSON");
+    let tagged =
+        r#"{"object":{"rate":{"float":"0.7"},"tiny":{"float":"1e-10"},"list":[{"float":"2.0"},1.10]}}"#;
+    let shown = json(r#"{"rate":0.7,"tiny":1e-10,"list":[2.0,1.10]}"#);
+    let datum = wire::read_datum(&Value::record([("tagged", json(tagged))]));
+    assert_eq!(datum, Ok(Datum::Here(shown.clone())));
+    assert_eq!(wire::value_of(Form::Tagged, tagged.to_owned()), Ok(shown.clone()));
+    // What is written again is read as the same.
+    let written = wire::datum(&Datum::Here(shown.clone()));
+    assert_eq!(wire::read_datum(&written), Ok(Datum::Here(shown)));
+    let refused = wire::value_of(Form::Tagged, r#"{"float":"inf"}"#.to_owned());
+    assert_eq!(refused, Err("it is not a number".to_owned()));
 }

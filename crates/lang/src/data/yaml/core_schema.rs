@@ -70,10 +70,10 @@ fn number(text: &str) -> Result<Option<Number>, ReadErrorKind> {
     }
 }
 
-/// The number a text is, as a float also where it is written as an int.
+/// The number a text is, as a decimal also where it is written as an int.
 fn float(text: &str) -> Result<Option<Number>, ReadErrorKind> {
     match number(text)? {
-        Some(int) if int.is_int() => parsed(Number::parse(&format!("{int}.0"))),
+        Some(int) if int.is_int() => parsed(int.to_decimal()),
         other => Ok(other),
     }
 }

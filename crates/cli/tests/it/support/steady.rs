@@ -44,6 +44,8 @@ static NAMES: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
         ),
     ]
 });
+static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r" +(\d+(\.\d+)?m?s|\d+m\d\ds|\d+m)\b"));
+static AFTER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[TIME\] {2,}"));
 static TOOK: LazyLock<Regex> = LazyLock::new(|| pattern(r" *\b\d+(\.\d+)?m?s\b"));
 
 impl Runs {
@@ -80,11 +82,11 @@ impl Runs {
             1 => " [TIME]".to_owned(),
             _ => format!("{:>width$}", "[TIME]", width = found[0].len()),
         };
-        let is_list = arguments.first() == Some(&"runs");
-        TOOK.replace_all(&text, |found: &Captures<'_>| {
-            // Of a run that took longer the list is wider.
-            if is_list { "  [TIME]".to_owned() } else { took(found) }
-        })
-        .into_owned()
+        if arguments.first() == Some(&"runs") {
+            // Of a run that took longer the column is wider.
+            let text = LISTED.replace_all(&text, "  [TIME]");
+            return AFTER.replace_all(&text, "[TIME]  ").into_owned();
+        }
+        TOOK.replace_all(&text, took).into_owned()
     }
 }

@@ -1,7 +1,9 @@
-//! The time of a run: that of the wall clock when this process first asked, carried on by a clock that never jumps.
+//! The time of a run: that of the wall clock when this process first asked, carried on by a clock that never
+//! jumps.
 //!
-//! Whoever sets the clock of the machine changes no limit and no measured time of a run that goes on, and its events
-//! stay in order. A sleeping machine is not forgotten: this clock goes on meanwhile, as the wall clock does.
+//! Whoever sets the clock of the machine changes no limit and no measured time of a run that goes on, and its
+//! events stay in order. A sleeping machine is not forgotten: this clock goes on meanwhile, as the wall clock
+//! does.
 
 use std::sync::LazyLock;
 use std::time::Duration;

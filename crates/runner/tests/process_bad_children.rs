@@ -24,7 +24,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use threadline_runner::process::{
     ChildEnding, Control, EndedChild, Environment, Spec, Stdin, end_left_over, end_strays, find_left_over,
-    run,
+    prepare, run,
 };
 use threadline_runner::signals::{Listener, SignalState};
 
@@ -45,12 +45,10 @@ enum Except {
     Nothing,
     /// It ends by itself whatever we do, so it may be faster than we are.
     EndsEarly,
-    /// It throws away its mark and leaves its group: it is known as a stray, and only as long as we live.
-    Unmarked,
     /// What it does depends on whether the test has a terminal, so it is run where it surely has one.
     WantsTerminal,
 }
-use Except::{EndsEarly, Nothing, Unmarked, WantsTerminal};
+use Except::{EndsEarly, Nothing, WantsTerminal};
 
 /// `finish` says that all is set up, then ends or stays, as the case asks.
 const PRELUDE: &str = r#"
@@ -98,7 +96,10 @@ const CHILDREN: &[Child] = &[
     Child { stdin: 10 << 20, ..child("never reads its input", "finish", OK) },
     Child { stdin: 10 << 20, ..child("reads some of its input", "head -c 100000 >/dev/null; exec 0<&-; finish", OK) },
     Child { stdin: 1 << 20, ..child("gives its input to another", "cat >/dev/null & finish", OK) },
-    Child { except: Unmarked, ..child("no environment", "env -i /usr/bin/setsid sleep 1000 & finish", OK) },
+    child("no environment", "env -i /usr/bin/setsid sleep 1000 & finish", OK),
+    child("no environment, double fork", "(env -i /usr/bin/setsid sh -c 'sleep 1000 & sleep 1000' &); finish", OK),
+    child("no environment of its own", "echo ready; exec env -i sleep 1000", None),
+    child("no environment, and a new session", "echo ready; exec env -i setsid -w sleep 1000", None),
 ];
 
 const fn child(name: &'static str, script: &'static str, alone: Option<ChildEnding>) -> Child {
@@ -151,7 +152,6 @@ fn cases() -> impl Iterator<Item = Case> {
     all.filter(|case| match (case.ending, &case.child.except) {
         (Ending::Terminal, except) => *except == WantsTerminal,
         (ending, WantsTerminal) => ending == Ending::RunnerKilled,
-        (Ending::RunnerKilled, except) => *except != Unmarked,
         (Ending::Alone, _) => case.child.alone.is_some(),
         _ => true,
     })
@@ -167,6 +167,7 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
+    prepare(&format!("bad-{}", std::process::id()));
     let filter = arguments.into_iter().find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let chosen: Vec<Case> = cases().filter(|case| case.to_string().contains(&filter)).collect();
     all_of(&chosen)
@@ -296,9 +297,6 @@ fn check(case: Case, index: usize) -> Result<(), String> {
         Ending::Terminal => check_on_terminal(case, &place)?,
         _ => check_here(case, &run, &place)?,
     }
-    if case.child.except == Unmarked {
-        end_strays(GRACE);
-    }
     if place.is_alive() {
         return Err("a descendant lives".into());
     }
@@ -385,9 +383,10 @@ const RUNNER_MODE: &str = "--as-runner";
 /// The runner that will be killed or signalled. It says on standard output how far it is.
 fn runner_process(name: &str, folder: &Path) -> ExitCode {
     let Some(case) = cases().find(|case| case.to_string() == name) else { return ExitCode::FAILURE };
+    let run = folder.file_name().and_then(|name| name.to_str()).unwrap().trim_start_matches("threadline-");
+    prepare(run);
     let control = Control::new();
     let listener = Listener::start(control.clone(), |state| say(&format!("{state:?}"))).unwrap();
-    let run = folder.file_name().and_then(|name| name.to_str()).unwrap().trim_start_matches("threadline-");
     let ended = run_child(case, run, folder, &control, || say("ready"));
     if listener.state() == SignalState::Killing {
         end_left_over(run, GRACE);

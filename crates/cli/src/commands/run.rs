@@ -252,8 +252,7 @@ impl<'a> RunLaunch<'a> {
     /// Drives the run to its end, or until it is stopped, and reports it.
     fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> StoppedRun {
         let Self { journal, project, plan, names, signals, watch, in_flight, progress } = self;
-        // If orphans cannot be adopted, they are still found by their mark.
-        let _ = process::adopt_orphans();
+        process::prepare(journal.run().as_str());
         signals.begin();
         let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
         let trace = watch.trace_variables;
@@ -345,6 +344,7 @@ impl StoppedRun {
     /// Prints how to go on after the run, and gives the exit code.
     fn conclude(self, store: &Store, id: &str, json: bool) -> Result<(), CommandFailure> {
         process::end_left_over(id, GRACE);
+        process::end_strays(GRACE);
         let note = |message: &str| {
             if !json {
                 report::print_note(message);

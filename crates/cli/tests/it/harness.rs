@@ -92,7 +92,12 @@ impl Workflow {
 
     /// Starts the binary.
     pub(crate) fn command(&self, arguments: &[&str]) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
+        self.start_program(env!("CARGO_BIN_EXE_threadline"), arguments)
+    }
+
+    /// Starts a program in the project, as the binary is started.
+    pub(crate) fn start_program(&self, program: &str, arguments: &[&str]) -> Running {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.project.path()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.envs([("HOME", "/home/user"), ("NO_COLOR", "1")]);

@@ -4,6 +4,7 @@ mod acceptance;
 mod beside;
 mod called;
 mod cases;
+mod children;
 mod ci_systems;
 mod completion;
 mod elsewhere;

@@ -127,7 +127,7 @@ impl Control {
 
     /// Makes this thread wake up when something is asked, until the result is dropped.
     pub(super) fn wait_here(&self) -> rustix::io::Result<ControlWaiter<'_>> {
-        let wake = this_thread()?;
+        let wake = take_wake()?;
         for shared in self.chain() {
             lock(&shared.waiting).push(wake.clone());
         }
@@ -181,22 +181,20 @@ impl Drop for ControlWaiter<'_> {
                 waiting.swap_remove(mine);
             }
         }
+        self.clear();
+        lock(&IDLE).push(self.wake.clone());
     }
 }
 
-thread_local! {
-    /// One per thread and not per child: a thread runs one child at a time, and most run many.
-    static WAKE: std::cell::OnceCell<Arc<OwnedFd>> = const { std::cell::OnceCell::new() };
-}
+/// Wakers that nobody waits with: there are as many as threads that ever waited at once, not as threads. One may still
+/// be rung for who had it before, which only wakes the next without a reason.
+static IDLE: Mutex<Vec<Arc<OwnedFd>>> = Mutex::new(Vec::new());
 
-fn this_thread() -> rustix::io::Result<Arc<OwnedFd>> {
-    WAKE.with(|cell| {
-        if let Some(wake) = cell.get() {
-            return Ok(wake.clone());
-        }
-        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        Ok(cell.get_or_init(|| wake).clone())
-    })
+fn take_wake() -> rustix::io::Result<Arc<OwnedFd>> {
+    if let Some(wake) = lock(&IDLE).pop() {
+        return Ok(wake);
+    }
+    Ok(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
 }
 
 fn from_level(level: u8) -> Asked {

@@ -24,8 +24,10 @@ use rustix::process::{
 };
 use wait4::{ResUse, Wait4};
 
+use super::brand::{self, Brand};
 use super::control::{Asked, ControlWaiter};
 use super::mark::{OWN_GIT, marks_of, step_of};
+use super::room;
 
 /// How long force may take before we stop waiting: only a process stuck in the kernel, or one that forks faster than
 /// it can be found, survives that long.
@@ -70,18 +72,19 @@ pub(super) struct Started {
     pub(super) pid: Pid,
 }
 
-/// Starts a child and remembers it as ours.
-pub(super) fn start(command: &mut Command) -> io::Result<Started> {
+/// Starts a child and remembers it as ours. `name` is the one in its mark.
+pub(super) fn start(command: &mut Command, name: &OsStr) -> io::Result<Started> {
     static ADOPTING: LazyLock<Result<(), Option<i32>>> =
         LazyLock::new(|| adopt_orphans().map_err(|error| error.raw_os_error()));
     if let Err(Some(code)) = *ADOPTING {
         return Err(io::Error::from_raw_os_error(code));
     }
     let starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
-    let child = command.spawn()?;
+    let child = brand::spawn(command, name)?;
     let pid = Pid::from_child(&child);
     *started().entry(pid.as_raw_pid()).or_default() += 1;
     drop(starting);
+    room::restore_limit(pid);
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Ok(Started { child, handle, pid }),
         Err(error) => {
@@ -158,8 +161,7 @@ pub struct LeftOverEnding {
 /// The living processes that carry the mark of this run, whoever started them and whoever is their parent now. This
 /// process and those above it are never among them.
 ///
-/// A process that threw away its environment, or wrote over it, carries no mark any more: only the process that adopted
-/// it can find it, see [`end_strays`].
+/// A process that threw away its environment is found by its brand, by its group and by what started it.
 pub fn find_left_over(run: &str) -> Vec<LeftOver> {
     Family::of_run(run).members().into_iter().map(|member| member.about).collect()
 }
@@ -176,10 +178,12 @@ pub fn end_left_over(run: &str, grace: Duration) -> LeftOverEnding {
     family.end(grace, None, None)
 }
 
-/// Ends the processes that this process adopted and that carry no mark any more. Only for the end of this process: it
-/// cannot be known to which step they belonged.
+/// Ends the processes that this process adopted, that carry no mark any more, and that no running child can have
+/// started. When a child has ended those are its own, unless another runs that could have started them too: then they
+/// end with that one.
 pub fn end_strays(grace: Duration) -> LeftOverEnding {
-    Family { kind: Kind::Strays, group: None }.end(grace, None, None)
+    let family = Family { kind: Kind::Strays, group: None };
+    if family.lives() { family.end(grace, None, None) } else { LeftOverEnding::default() }
 }
 
 /// A program that was alive when it was looked for, through a handle, so that it stays the same one.
@@ -234,8 +238,8 @@ enum Kind<'a> {
     /// All that carry the mark of a run.
     Run(&'a [u8]),
     /// All that carry the mark of a child.
-    Child(&'a [u8]),
-    /// All that we adopted and that carry no mark.
+    Child(&'a OsStr),
+    /// All that we adopted, that carry no mark, and that no running child can have started.
     Strays,
 }
 
@@ -252,7 +256,7 @@ impl<'a> Family<'a> {
 
     /// All that a child started. It must be ours and not waited for.
     pub(super) fn of_child(name: &'a OsStr, leader: Pid) -> Self {
-        Self { kind: Kind::Child(name.as_bytes()), group: Some(leader) }
+        Self { kind: Kind::Child(name), group: Some(leader) }
     }
 
     /// Whether a child that has ended left something. Every process below it that still lives has an ancestor that we
@@ -340,14 +344,17 @@ impl<'a> Family<'a> {
         // Whoever resumes a run from a shell that this run had left behind does not want to end that shell.
         let above: Vec<Pid> =
             std::iter::successors(Some(rustix::process::getpid()), |pid| parent(*pid)).collect();
+        let mut seen: Vec<(Pid, Stat)> =
+            candidates.into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
+        seen.retain(|(pid, stat)| stat.lives() && Some(*pid) != self.group && !above.contains(pid));
+        let (mut found, mut others): (Vec<_>, Vec<_>) =
+            seen.into_iter().partition(|(pid, _)| self.belongs(*pid));
+        self.add_relatives(&mut found, &mut others);
         let mut members = Vec::new();
-        for pid in candidates {
-            if Some(pid) == self.group || above.contains(&pid) || !self.belongs(pid) {
-                continue;
-            }
+        for (pid, seen) in found {
             match pidfd_open(pid, PidfdFlags::empty()) {
                 // Once more, now that the handle cannot become another process.
-                Ok(handle) if self.belongs(pid) => {
+                Ok(handle) if stat(pid).is_some_and(|now| now.started == seen.started && now.lives()) => {
                     members.push(Member { handle, about: about(pid) });
                 }
                 // These will do for a start: whoever ends them looks again.
@@ -358,17 +365,40 @@ impl<'a> Family<'a> {
         members
     }
 
-    fn belongs(&self, pid: Pid) -> bool {
-        stat(pid).is_some_and(|stat| stat.lives() && (self.is_marked(pid) || self.has_group(&stat)))
+    /// Moves over whoever was started by one that belongs here or by the leader, or shares a group with one.
+    fn add_relatives(&self, found: &mut Vec<(Pid, Stat)>, others: &mut Vec<(Pid, Stat)>) {
+        if let Kind::Strays = self.kind {
+            return;
+        }
+        let own_group = rustix::process::getpgrp().as_raw_pid();
+        let leader = self.group.map(Pid::as_raw_pid);
+        found.extend(others.extract_if(.., |(_, other)| Some(other.parent) == leader));
+        let mut next = 0;
+        while let Some((pid, stat)) = found.get(next) {
+            let (pid, group) = (pid.as_raw_pid(), stat.group);
+            let is_related = |other: &Stat| other.parent == pid || other.group == group && group != own_group;
+            found.extend(others.extract_if(.., |(_, other)| is_related(other)));
+            next += 1;
+        }
     }
 
-    fn is_marked(&self, pid: Pid) -> bool {
+    fn belongs(&self, pid: Pid) -> bool {
+        stat(pid).is_some_and(|stat| stat.lives() && (self.has_group(&stat) || self.is_marked(pid, &stat)))
+    }
+
+    fn is_marked(&self, pid: Pid, stat: &Stat) -> bool {
         let environment = environment(pid);
         let marks = marks_of(&environment);
+        let brand = || Brand::read(pid);
         match self.kind {
-            Kind::Run(run) => marks.iter().any(|mark| mark.run == run),
-            Kind::Child(child) => marks.iter().any(|mark| mark.child == child),
-            Kind::Strays => marks.is_empty(),
+            Kind::Run(run) => {
+                marks.iter().any(|mark| mark.run == run) || brand().is_some_and(|brand| brand.is_of_run(run))
+            }
+            Kind::Child(child) => {
+                let own = Brand::of_child(child);
+                marks.iter().any(|mark| mark.child == child.as_bytes()) || own.is_some() && own == brand()
+            }
+            Kind::Strays => marks.is_empty() && !is_claimed(brand(), stat),
         }
     }
 
@@ -384,6 +414,17 @@ impl Member {
         if signal != Signal::KILL {
             let _ = pidfd_send_signal(&self.handle, Signal::CONT);
         }
+    }
+}
+
+/// Whether a running child of ours can have started a process: the one that its brand names, or where it names none,
+/// each that was there before it.
+fn is_claimed(brand: Option<Brand>, stray: &Stat) -> bool {
+    let running: Vec<i32> = started().keys().copied().collect();
+    let mut running = running.into_iter().filter_map(Pid::from_raw);
+    match brand.filter(|brand| brand.is_numbered()) {
+        Some(brand) => running.any(|pid| Brand::read(pid) == Some(brand)),
+        None => running.any(|pid| stat(pid).is_some_and(|child| child.started <= stray.started)),
     }
 }
 

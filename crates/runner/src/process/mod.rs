@@ -1,16 +1,19 @@
 //! Running child processes: one thread, one child, one call.
 //!
-//! A child has its own process group. Its standard input is whole before it starts, its output is read as it comes,
-//! and when the call returns nothing of it lives: not what it left in the background, not what left its group or its
-//! session. Whatever survives this process itself is found by its mark, see [`end_left_over`].
+//! A child has its own process group. Its standard input is whole before it starts, its output is read as it
+//! comes, and when the call returns nothing of it lives: not what it left in the background, not what left
+//! its group or its session, not what dropped its environment. Whatever survives this process itself is found
+//! by its marks, see [`end_left_over`].
 //!
 //! Nothing here knows workflows, decides about retries, or starts a thread.
 
+mod brand;
 mod control;
 mod environment;
 mod linux;
 mod mark;
 mod output;
+mod room;
 mod run;
 mod start;
 
@@ -34,6 +37,15 @@ pub use run::run;
 pub use start::StartError;
 use threadline_engine::execute::effect::ProcessEnding;
 pub use threadline_engine::execute::effect::Stream;
+
+/// Gets this process ready to drive a run, before it starts the first child: it adopts orphans, it and all
+/// that it starts can be found again by the run, and it may have as many files open as the machine lets it.
+pub fn prepare(run: &str) {
+    // If orphans cannot be adopted, they are still found by their marks.
+    let _ = adopt_orphans();
+    brand::brand_as(run);
+    room::raise_limit();
+}
 
 /// What to run, and within which limits.
 #[derive(Clone, Debug)]
@@ -68,8 +80,8 @@ pub enum Stdin {
     Null,
     /// These bytes, as far as it wants them, in a file that is complete before the child starts.
     Bytes(Arc<[u8]>),
-    /// What somebody writes into a pipe, of which this is the other end: a conversation. What the child writes is told
-    /// as it comes, and not kept.
+    /// What somebody writes into a pipe, of which this is the other end: a conversation. What the child
+    /// writes is told as it comes, and not kept.
     Pipe(Arc<OwnedFd>),
 }
 

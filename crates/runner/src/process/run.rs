@@ -1,7 +1,7 @@
-//! One child from its start to its end, on the calling thread: everything that can happen to it is an event of one
-//! `poll`.
+//! One child from its start to its end, on the calling thread: everything that can happen to it is an event
+//! of one `poll`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -19,17 +19,26 @@ use super::control::{Asked, Control, ControlWaiter};
 use super::linux::{self, Family, Started};
 use super::mark;
 use super::output::{Captured, Collector};
+use super::room::ChildSlot;
 use super::start::{self, StartError};
 use super::{ChildEnding, EndedChild, Spec, Stdin, Stream, Usage};
 
 /// How much is read at a time.
 const PIECE: usize = 64 * 1024;
 
-/// How long others may go on writing to the pipes of a child that has ended, such as the `tee` of `exec > >(tee log)`.
+/// How long others may go on writing to the pipes of a child that has ended, such as the `tee` of
+/// `exec > >(tee log)`.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// How often a silent child is asked whether it waits for the terminal.
 const TERMINAL_CHECK: Duration = Duration::from_millis(500);
+
+/// How long a child is tried to be started that the machine has no room for: handles, processes or memory.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The first pause between two tries, and the longest: each is twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs a child and returns when it and all that it started is gone.
 ///
@@ -40,14 +49,19 @@ pub fn run(
     on_output: &mut dyn FnMut(Stream, &[u8]),
 ) -> Result<EndedChild, StartError> {
     let refused = |error: io::Error| StartError::from_system(&error, spec);
+    // A server is there for as long as the run, and nobody may have to wait for that.
+    let is_server = matches!(spec.stdin, Stdin::Pipe(_));
+    let slot = if is_server { None } else { ChildSlot::take(control) };
+    if !is_server && slot.is_none() {
+        return Ok(never_started(clock::timestamp()));
+    }
     let waiting = control.wait_here().map_err(|error| refused(error.into()))?;
+    let name = mark::new_child();
+    let Some(mut child) = start_patiently(spec, &name, &waiting)? else {
+        return Ok(never_started(clock::timestamp()));
+    };
     let started = clock::timestamp();
     let clock = Instant::now();
-    if waiting.asked() != Asked::Nothing {
-        return Ok(never_started(started));
-    }
-    let name = mark::new_child();
-    let mut child = linux::start(&mut start::command(spec, &name)?).map_err(refused)?;
     let mut running = RunningChild {
         spec,
         waiting,
@@ -67,6 +81,34 @@ pub fn run(
         running.wait_and_handle(on_output);
     }
     running.finish(started, clock).map_err(refused)
+}
+
+/// Starts a child; none when somebody asked to end before. What the machine lacks now it may have in a
+/// moment, when something else has ended.
+fn start_patiently(
+    spec: &Spec,
+    name: &OsStr,
+    waiting: &ControlWaiter<'_>,
+) -> Result<Option<Started>, StartError> {
+    let mut pause = FIRST_PAUSE;
+    let give_up_at = Instant::now() + PATIENCE;
+    loop {
+        if waiting.asked() != Asked::Nothing {
+            return Ok(None);
+        }
+        let started = start::command(spec, name).and_then(|mut command| {
+            linux::start(&mut command, name).map_err(|error| StartError::from_system(&error, spec))
+        });
+        match started {
+            Err(error) if error.is_temporary() && Instant::now() < give_up_at => {}
+            started => return started.map(Some),
+        }
+        // Interrupted, or no memory for a moment: try again.
+        let timeout = Timespec::try_from(pause).ok();
+        let _ = poll(&mut [PollFd::from_borrowed_fd(waiting.fd(), PollFlags::IN)], timeout.as_ref());
+        waiting.clear();
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 fn never_started(now: Timestamp) -> EndedChild {
@@ -94,7 +136,8 @@ struct RunningChild<'a> {
     patience_is_up: Option<Instant>,
     /// Set when we began to end the child.
     ending: Option<EndingChild>,
-    /// Set when the child has ended; it is not waited for before `finish`, which keeps its number and group its own.
+    /// Set when the child has ended; it is not waited for before `finish`, which keeps its number and group
+    /// its own.
     exited: Option<Exited>,
     piece: Vec<u8>,
 }
@@ -126,7 +169,8 @@ impl Events {
 }
 
 impl RunningChild<'_> {
-    /// Whether the child has ended and its output is complete: all of it was read, or others hold the pipes too long.
+    /// Whether the child has ended and its output is complete: all of it was read, or others hold the pipes
+    /// too long.
     fn is_over(&self) -> bool {
         let Some(exited) = &self.exited else { return false };
         let complete = self.outputs.iter().all(|output| output.pipe.is_none());
@@ -267,6 +311,7 @@ impl RunningChild<'_> {
         }
         let Started { child, pid, .. } = self.child;
         let used = linux::wait_for_exit(child, pid)?;
+        survivors.extend(linux::end_strays(self.spec.grace).survivors);
         let status = used.status;
         // A status is an exit code or a signal.
         let natural = status.code().map(ChildEnding::Exited).or(status.signal().map(ChildEnding::Signalled));

@@ -141,12 +141,13 @@ pub struct RouteEdge {
 /// Every way that the states of a loop lead, in the order of the file; those between two states are one.
 pub fn edges(plan: &Plan) -> Vec<RouteEdge> {
     let mut edges: Vec<RouteEdge> = Vec::new();
-    let mut add = |from: usize, to: usize, label: EcoString| match edges
-        .iter_mut()
-        .find(|edge| edge.from == from && edge.to == to)
-    {
-        Some(edge) => edge.labels.push(label),
-        None => edges.push(RouteEdge { from, to, labels: vec![label] }),
+    // The ways from a state stand behind each other.
+    let mut add = |from: usize, to: usize, label: EcoString| {
+        let mut own = edges.iter_mut().rev().take_while(|edge| edge.from == from);
+        match own.find(|edge| edge.to == to) {
+            Some(edge) => edge.labels.push(label),
+            None => edges.push(RouteEdge { from, to, labels: vec![label] }),
+        }
     };
     let routes = plan.states.iter().flat_map(|states| &states.routes).enumerate();
     for (from, ways) in routes {
@@ -340,7 +341,7 @@ impl Rehearsal<'_> {
             // There are no items here.
             Effect::ReadItems(_) => EffectResult::Items(Ok(ChosenItems::whole(Vec::new()))),
             Effect::CloseWorktrees | Effect::AbandonItem { .. } => EffectResult::Branch(None),
-            Effect::EnterWorktree(_) | Effect::MergeItem(_) => EffectResult::Worktree(Ok(())),
+            Effect::EnterWorktree { .. } | Effect::MergeItem(_) => EffectResult::Worktree(Ok(())),
             _ => {
                 self.time += DURATION;
                 EffectResult::Nothing

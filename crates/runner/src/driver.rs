@@ -28,6 +28,7 @@ pub use crate::stop::Stop;
 use crate::teller::{self, NoticeSender};
 use crate::tools::{ServerSurroundings, Servers};
 use crate::values::Values;
+use crate::worktrees::WorktreeError;
 
 /// So many steps run at once when nobody says otherwise.
 const MAX_JOBS: usize = 256;
@@ -131,6 +132,8 @@ pub enum DriveError {
     Journal(JournalError),
     /// The journal is not of this workflow.
     InvalidEvent(InvalidEvent),
+    /// A lock of git stays, and nothing can be done in the repository.
+    Git(Box<WorktreeError>),
 }
 
 impl From<StoreError> for DriveError {

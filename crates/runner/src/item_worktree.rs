@@ -1,17 +1,26 @@
-//! Items of a map in worktrees of their own: where a step of such an item runs, and what becomes of what it committed.
+//! Items of a map in worktrees of their own: where a step of such an item runs, and what becomes of what it
+//! committed.
 //!
 //! What is done with git is for [`crate::worktrees`]; here it is only asked for.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::event::Address;
+use threadline_engine::execute::effect::WorktreeEntry;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::problem::Problem;
 
-use crate::driver::{DrivenRun, Notice};
+use crate::driver::{DriveError, DrivenRun, Notice};
 use crate::project::Project;
 use crate::worktrees::{Closed, WorktreeError, Worktrees};
+
+/// How long a lock of git may be in the way. Git itself waits for most of them, too.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The time between two tries.
+const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
 /// Variables with which git would look elsewhere than in the folder of a step.
 pub(crate) const GIT_VARIABLES: [&str; 6] =
@@ -50,10 +59,39 @@ impl DrivenRun<'_> {
         Ok(worktrees)
     }
 
+    /// Does something with the repository, again and again while a lock of git is in the way: that is
+    /// nobody's failure. A lock that stays ends the run, which can be resumed; none when somebody asked to
+    /// end before.
+    pub(crate) fn unlocked<T>(
+        &self,
+        act: impl Fn() -> Result<T, WorktreeError>,
+    ) -> Result<Option<Result<T, WorktreeError>>, DriveError> {
+        let give_up_at = Instant::now() + LOCK_PATIENCE;
+        loop {
+            let rings = self.stop.bell().rings();
+            let error = match act() {
+                Err(error) if error.lock().is_some() => error,
+                done => return Ok(Some(done)),
+            };
+            if self.stop.asked() {
+                return Ok(None);
+            }
+            if Instant::now() >= give_up_at {
+                return Err(DriveError::Git(Box::new(error)));
+            }
+            self.stop.bell().wait(rings, Some(BETWEEN_TRIES));
+        }
+    }
+
     /// Where the steps of an item run.
-    pub(crate) fn enter(&self, item: u64) -> Result<Placed, Failure> {
-        let entered = self.worktrees().and_then(|worktrees| worktrees.enter(item));
-        let entered = entered.map_err(|error| failure(&error))?;
+    pub(crate) fn enter(&self, item: u64, entry: WorktreeEntry) -> Result<Placed, WorktreeError> {
+        let worktrees = self.worktrees()?;
+        let entered = worktrees.enter(item)?;
+        match entry {
+            WorktreeEntry::AsTheyAre => {}
+            WorktreeEntry::Save => worktrees.save(item)?,
+            WorktreeEntry::Restore => worktrees.restore(item)?,
+        }
         let worktree = entered.worktree.display().to_string().into();
         Ok(Placed { project: self.project.in_worktree(entered.worktree, entered.here), worktree })
     }

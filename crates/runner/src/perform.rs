@@ -61,21 +61,31 @@ impl LocalDriver<'_, '_> {
             Effect::WriteFile(spec) => Ok(self.write_file(spec)),
             Effect::Workflow(spec) => self.call_workflow(key, spec),
             Effect::ReadItems(spec) => self.read_items(key, view, spec),
-            Effect::EnterWorktree(item) => {
-                let entered = self.shared.enter(*item);
+            Effect::EnterWorktree { item, entry } => {
+                let Some(entered) = self.shared.unlocked(|| self.shared.enter(*item, *entry))? else {
+                    return Ok(EffectResult::Cancelled);
+                };
+                let entered = entered.map_err(|error| item_worktree::failure(&error));
                 Ok(EffectResult::Worktree(entered.map(|placed| self.placed = Some(placed))))
             }
             Effect::MergeItem(item) => {
-                let merged = self.shared.worktrees().and_then(|worktrees| worktrees.merge(*item));
+                let merge = || self.shared.worktrees().and_then(|worktrees| worktrees.merge(*item));
+                let Some(merged) = self.shared.unlocked(merge)? else { return Ok(EffectResult::Cancelled) };
                 let merged = merged.map(|_| ()).map_err(|error| item_worktree::failure(&error));
                 Ok(EffectResult::Worktree(merged))
             }
             Effect::AbandonItem { item, keep } => {
-                let abandoned = self.shared.worktrees().and_then(|worktrees| worktrees.abandon(*item, *keep));
+                let abandon =
+                    || self.shared.worktrees().and_then(|worktrees| worktrees.abandon(*item, *keep));
+                let Some(abandoned) = self.shared.unlocked(abandon)? else {
+                    return Ok(EffectResult::Cancelled);
+                };
                 Ok(self.branch(key, abandoned.map(|branch| branch.map(EcoString::from))))
             }
             Effect::CloseWorktrees => {
-                let closed = self.shared.leave_worktrees();
+                let Some(closed) = self.shared.unlocked(|| self.shared.leave_worktrees())? else {
+                    return Ok(EffectResult::Cancelled);
+                };
                 Ok(self.branch(key, closed.map(|closed| closed?.branch.map(EcoString::from))))
             }
         }
@@ -224,7 +234,10 @@ impl LocalDriver<'_, '_> {
         });
         let (Some((step, each)), Some(view)) = (each, view) else { return Ok(EffectResult::Cancelled) };
         if each.worktree && has_worktrees(&shared.plan) {
-            match shared.worktrees() {
+            let Some(opened) = shared.unlocked(|| shared.worktrees())? else {
+                return Ok(EffectResult::Cancelled);
+            };
+            match opened {
                 Ok(worktrees) => shared.tell_uncommitted(&key.at, &worktrees),
                 Err(error) => {
                     return Ok(EffectResult::Items(Err(NotChosen::Failed(item_worktree::failure(&error)))));

@@ -397,6 +397,12 @@ impl StoppedRun {
                 failure.show();
                 Err(CommandFailure::Shown(4))
             }
+            Err(DriveError::Git(error)) => {
+                let hint = error.hint().unwrap_or_default();
+                let hint = format!("{hint}; `threadline resume {id}` goes on");
+                CommandFailure::NotStarted(vec![Report::with_hint(error.to_string(), &hint)]).show();
+                Err(CommandFailure::Shown(4))
+            }
             Err(DriveError::InvalidEvent(invalid)) => Err(cannot_start(&format!(
                 "event {} of run `{id}` does not fit: {}",
                 invalid.seq, invalid.why

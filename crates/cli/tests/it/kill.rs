@@ -9,6 +9,7 @@
 
 mod items;
 mod loops;
+mod worktrees;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,7 +19,7 @@ use super::{
     Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
     Recording,
 };
-use super::{keep_computed, response};
+use super::{item_in_worktree, keep_computed, response};
 use crate::agent::{self, Provider, Reading};
 use crate::evaluate::{Act, Resolved, RetryPlan};
 use crate::event::{EventKind, Millis};
@@ -81,7 +81,9 @@ impl Executor<'_> {
         let step = self.step(&task);
         let is_careful = !computed.is_empty()
             || step.on_crash != OnCrash::Rerun
-            || matches!(step.action, Action::Agent { .. });
+            || matches!(step.action, Action::Agent { .. })
+            // Its files are put back only where it is known that it began.
+            || item_in_worktree(self.plan, &task.at).is_some();
         let kind = EventKind::Started {
             as_of: task.as_of,
             attempt: attempt.number,

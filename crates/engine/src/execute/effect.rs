@@ -84,7 +84,12 @@ pub enum Effect {
     /// Read the source of a list, choose its items and store them.
     ReadItems(Box<ItemsSpec>),
     /// Enter the worktree of an item.
-    EnterWorktree(u64),
+    EnterWorktree {
+        /// The index of the item.
+        item: u64,
+        /// What becomes of the files in it.
+        entry: WorktreeEntry,
+    },
     /// Merge the commits of an item into the branch of the run.
     MergeItem(u64),
     /// Free the worktree of an item that failed.
@@ -96,6 +101,17 @@ pub enum Effect {
     },
     /// Close the worktrees of a map whose items are all over.
     CloseWorktrees,
+}
+
+/// What becomes of the files of a worktree that is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorktreeEntry {
+    /// Nothing: no attempt begins, or several may change them at once.
+    AsTheyAre,
+    /// They are remembered, because an attempt begins.
+    Save,
+    /// They are put back as they were when the attempt began that a crash cut off.
+    Restore,
 }
 
 /// Text whose pieces may be the paths of private files, which are known only where the effect is performed.

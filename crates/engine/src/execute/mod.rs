@@ -34,7 +34,7 @@ use crate::view::View;
 use crate::world::Answer;
 pub(crate) use attempt::start_failure;
 pub use driver::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, Site, StepSite};
-use effect::{Attempt, Effect, EffectKey, EffectResult};
+use effect::{Attempt, Effect, EffectKey, EffectResult, WorktreeEntry};
 pub use items::{PRINTED_FORMAT, item_result};
 pub use response::result as response_result;
 use result::{ClockReading, Measurement, StepResult, Timing};
@@ -169,12 +169,28 @@ impl<'p> Executor<'p> {
                 attempt: 1,
                 role: effect::Role::Worktree,
             };
+            let effect = Effect::EnterWorktree { item, entry: self.worktree_entry(&command) };
             let barrier = Barrier::Nothing;
             let pending = Pending(PendingStage::Enter(Box::new((command, view))));
-            let effect = Effect::EnterWorktree(item);
             return Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })));
         }
         self.carry_out(driver, command, view)
+    }
+
+    /// What becomes of the files of an item before a command. An attempt that a crash cut off finds what it found the
+    /// first time, so that it does not stumble over what it did. A called workflow goes on instead, and what runs in
+    /// lists inside an item shares its files with others.
+    fn worktree_entry(self, command: &Command) -> WorktreeEntry {
+        match command {
+            Command::Start { task, rerun, .. } if begins_with_saved_files(self.plan, &task.at) => {
+                if *rerun {
+                    WorktreeEntry::Restore
+                } else {
+                    WorktreeEntry::Save
+                }
+            }
+            _ => WorktreeEntry::AsTheyAre,
+        }
     }
 
     fn carry_out<D: Driver>(self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
@@ -471,6 +487,12 @@ pub fn item_in_worktree(plan: &Plan, at: &Address) -> Option<u64> {
     }
     let (step, index) = at.items_around().next()?.as_item()?;
     (step.as_str() == MAP).then_some(index)
+}
+
+/// Whether the files of an item are remembered before an attempt of a step in it.
+pub(crate) fn begins_with_saved_files(plan: &Plan, at: &Address) -> bool {
+    let action = at.step(plan).map(|step| &plan.steps[step as usize].step.action);
+    at.items().count() == 1 && action.is_some_and(|action| !matches!(action, Action::Workflow(_)))
 }
 
 /// The item that an execution is, when it has a worktree of its own: not one of a list inside of it, which shares its.

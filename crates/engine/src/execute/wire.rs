@@ -53,7 +53,7 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
         | Effect::Tool(_)
         | Effect::Workflow(_)
         | Effect::ReadItems(_)
-        | Effect::EnterWorktree(_)
+        | Effect::EnterWorktree { .. }
         | Effect::MergeItem(_)
         | Effect::AbandonItem { .. }
         | Effect::CloseWorktrees => return None,

@@ -83,7 +83,7 @@ impl Life<'_> {
                 let items = self.fate.items(&fated).into_iter().map(Value::from).collect();
                 EffectResult::Items(Ok(ChosenItems::whole(items)))
             }
-            Effect::EnterWorktree(_) => EffectResult::Worktree(Ok(())),
+            Effect::EnterWorktree { .. } => EffectResult::Worktree(Ok(())),
             Effect::MergeItem(_) => {
                 let is_merged = self.fate.merges(&fated);
                 EffectResult::Worktree(if is_merged { Ok(()) } else { Err(failure(FailureKind::Worktree)) })

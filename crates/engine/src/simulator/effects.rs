@@ -10,16 +10,16 @@ use threadline_lang::Value;
 use super::chance;
 use super::check::{PromiseCheck, PromiseChecker};
 use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, Seq, Status};
-use crate::execute::effect::{Effect, EffectKey, Role};
-use crate::execute::{Durability, Performance, item_in_worktree};
+use crate::execute::effect::{Effect, EffectKey, Role, WorktreeEntry};
+use crate::execute::{Durability, Performance, begins_with_saved_files, item_in_worktree};
 use crate::machine::{Command, Counts};
 use crate::view::Limit;
 
 /// What was performed for items, and is not recorded yet.
 #[derive(Default)]
 pub(super) struct UnrecordedEffects {
-    /// Executions that entered the worktree of their item.
-    entered: BTreeSet<Address>,
+    /// Executions that entered the worktree of their item, and what became of its files.
+    entered: BTreeMap<Address, WorktreeEntry>,
     /// Items whose commits were to be merged.
     merged: BTreeSet<Address>,
     /// Items whose worktree was left, and whether a branch keeps its commits.
@@ -48,8 +48,8 @@ impl PromiseChecker {
     ) -> PromiseCheck {
         let EffectKey { at, as_of, role, .. } = &performance.key;
         match &performance.effect {
-            Effect::EnterWorktree(_) => {
-                self.performed.entered.insert(at.clone());
+            Effect::EnterWorktree { entry, .. } => {
+                self.performed.entered.insert(at.clone(), *entry);
             }
             Effect::MergeItem(_) => {
                 self.performed.merged.insert(at.clone());
@@ -88,13 +88,28 @@ impl PromiseChecker {
         let began = self.facts.started.get(at);
         let is_careful = step.is_some_and(|step| {
             step.on_crash != OnCrash::Rerun || matches!(step.action, Action::Agent { .. })
-        }) || began.is_some_and(|began| !began.computed.is_empty());
+        }) || began.is_some_and(|began| !began.computed.is_empty())
+            || item_in_worktree(&self.plan, at).is_some();
         let began = began.map_or(0, |began| began.seq);
         self.not(is_careful && began > durable, || {
             format!("`{at}` acts before event {began}, with which it began, is on disk")
         })?;
-        let is_outside = item_in_worktree(&self.plan, at).is_some() && !self.performed.entered.remove(at);
-        self.not(is_outside, || format!("`{at}` acts outside of the worktree of its item"))?;
+        if item_in_worktree(&self.plan, at).is_some() {
+            let entry = self.performed.entered.remove(at);
+            let wanted = match self.facts.started.get(at) {
+                Some(began) if begins_with_saved_files(&self.plan, at) => {
+                    if began.rerun {
+                        WorktreeEntry::Restore
+                    } else {
+                        WorktreeEntry::Save
+                    }
+                }
+                _ => WorktreeEntry::AsTheyAre,
+            };
+            self.not(entry != Some(wanted), || {
+                format!("`{at}` acts in the worktree of its item as {entry:?} instead of {wanted:?}")
+            })?;
+        }
         let Some((limit, now)) = limit else { return Ok(()) };
         let left = limit.left(now);
         self.not(left.is_zero(), || format!("`{at}` acts, and the {} has no time left", limit.scope))?;

@@ -45,6 +45,8 @@ pub(super) struct BegunAttempt {
     pub(super) attempt: u32,
     /// The number of attempts that do not count: those before the step was over and began again.
     pub(super) base: u32,
+    /// Whether a crash cut it off, and it is made again.
+    pub(super) rerun: bool,
     /// What its fields had to compute.
     pub(super) computed: Vec<Computed>,
 }
@@ -153,7 +155,7 @@ impl Facts {
                     began => began.map_or(0, |began| began.base),
                 };
                 let (seq, attempt, computed) = (event.seq, *attempt, computed.clone());
-                self.started.insert(at, BegunAttempt { seq, attempt, base, computed });
+                self.started.insert(at, BegunAttempt { seq, attempt, base, rerun: *rerun, computed });
             }
             EventKind::Judged(judged) => {
                 self.stuck = judged.to.is_none().then_some(at);

@@ -80,11 +80,19 @@ impl WorktreeError {
             Self::InTheWay { branch, .. } => {
                 format!("commit or stash these changes, then `git merge {branch}`")
             }
-            Self::Git { said, .. } if said.iter().any(|line| line.contains(".lock'")) => {
-                "if no git is running there, one was killed: remove the lock file".into()
+            Self::Git { .. } => {
+                let lock = self.lock()?;
+                format!("if no git is running there, one was killed: remove `{}`", lock.display())
             }
             _ => return None,
         })
+    }
+
+    /// The lock of git that was in the way, where that is all.
+    pub fn lock(&self) -> Option<PathBuf> {
+        let Self::Git { said, .. } = self else { return None };
+        let quoted = said.iter().flat_map(|line| line.split('\''));
+        quoted.map(Path::new).find(|part| part.extension() == Some("lock".as_ref())).map(Path::to_owned)
     }
 
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {

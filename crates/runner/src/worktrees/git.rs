@@ -19,6 +19,10 @@ pub(super) const OLDEST: (u32, u32) = (2, 38);
 /// How many lines of what git said are kept.
 const KEPT_LINES: usize = 8;
 
+/// How often git is asked when it met a worktree that was just being made or removed, and the time between.
+const TRIES: usize = 10;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
 /// All that git may write. It is far above what any of our questions has for an answer.
 const MAX_OUTPUT: u64 = 1 << 30;
 
@@ -126,11 +130,13 @@ impl Git {
     /// not ...".
     pub(super) fn within<'g>(&'g self, folder: &'g Path, purpose: impl Into<String>) -> GitCall<'g> {
         let purpose = purpose.into();
-        GitCall { git: self, folder, purpose, known: Vec::new(), arguments: Vec::new(), input: None }
+        let (known, arguments) = (Vec::new(), Vec::new());
+        GitCall { git: self, folder, purpose, known, arguments, input: None, index: None }
     }
 }
 
 /// One call of git, not yet made.
+#[derive(Clone)]
 #[must_use]
 pub(super) struct GitCall<'g> {
     git: &'g Git,
@@ -140,6 +146,8 @@ pub(super) struct GitCall<'g> {
     known: Vec<OsString>,
     arguments: Vec<OsString>,
     input: Option<Vec<u8>>,
+    /// The index, where it is not that of the working tree.
+    index: Option<PathBuf>,
 }
 
 /// What git answered.
@@ -167,18 +175,40 @@ impl GitCall<'_> {
         self
     }
 
-    /// Whatever git answers.
+    /// With an index of its own.
+    pub(super) fn index(mut self, file: &Path) -> Self {
+        self.index = Some(file.to_owned());
+        self
+    }
+
+    /// Whatever git answers. Worktrees that somebody else makes or removes at the same moment can make it
+    /// fail, so it is asked again then.
     pub(super) fn answer(self) -> Result<GitAnswer, WorktreeError> {
+        for _ in 1..TRIES {
+            let answer = self.clone().answer_once()?;
+            if answer.code == 0 || !answer.said.iter().any(|line| is_passing(line)) {
+                return Ok(answer);
+            }
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+        self.answer_once()
+    }
+
+    fn answer_once(self) -> Result<GitAnswer, WorktreeError> {
         let mut args: Vec<OsString> = vec!["--no-pager".into(), "--literal-pathspecs".into()];
         args.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), OsString::from(setting)]));
         args.extend(self.known);
         let shown = self.arguments.iter().map(|argument| argument.to_string_lossy());
         let command = shown.fold("git".to_owned(), |command, argument| command + " " + &argument);
         args.extend(self.arguments);
+        let mut env = self.git.environment.clone();
+        if let Some(index) = self.index {
+            env.set("GIT_INDEX_FILE", index);
+        }
         let spec = Spec {
             program: "git".into(),
             args,
-            env: self.git.environment.clone(),
+            env,
             cwd: self.folder.to_owned(),
             stdin: self.input.map_or(Stdin::Null, |bytes| Stdin::Bytes(bytes.into())),
             timeout: None,
@@ -271,6 +301,11 @@ pub(super) fn object(bytes: &[u8]) -> Option<String> {
 /// The path of these bytes.
 pub(super) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Whether git says that it read half of what another git was just writing about a worktree.
+fn is_passing(line: &str) -> bool {
+    line.contains("failed to read") && line.contains("worktrees/")
 }
 
 fn last_lines(bytes: &[u8]) -> Vec<String> {

@@ -17,6 +17,7 @@ mod git;
 mod names;
 mod repository;
 mod stale_lock;
+mod step_state;
 mod tidy;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use crate::process::Environment;
 use git::Git;
 use names::BranchNames;
 use repository::{Changes, Repository, Together, TreeStatus};
+use step_state::StepState;
 use tidy::Begun;
 
 /// The worktrees of one run. Many threads use it at once, each for an item of its own.
@@ -139,6 +141,50 @@ impl Worktrees {
         let entered = self.entered(&place, false);
         state.in_flight.insert(item, place);
         Ok(entered)
+    }
+
+    /// Remembers the files of an item as they are now, before a step of it begins. What is ignored is not
+    /// remembered.
+    pub fn save(&self, item: u64) -> Result<(), WorktreeError> {
+        let Some(place) = self.place(item) else { return Ok(()) };
+        let status = self.status(&place)?;
+        let (Some(commit), true) =
+            (&status.commit, status.branch.as_deref() == Some(OsStr::new(&place.branch)))
+        else {
+            // It went elsewhere, and nobody could lead it back.
+            return StepState::forget(&self.folder, item);
+        };
+        let mut tree = None;
+        if !status.changed.is_empty() {
+            let index = StepState::index(&self.folder, item);
+            // From the index that is there, so that git need not read every file. Without one it does.
+            let _ = fs::copy(self.repository.kept(&place.worktree).join("index"), &index);
+            let call = || {
+                self.repository.in_worktree(&place.worktree, "remember the files of an item").index(&index)
+            };
+            let added = call().args(["add", "--all"]).done().and_then(|()| call().arg("write-tree").object());
+            // A file that is left behind goes with the folder.
+            let _ = fs::remove_file(&index);
+            tree = Some(added?);
+        }
+        StepState { commit: commit.clone(), tree }.write(&self.folder, item)
+    }
+
+    /// Puts the files and the branch of an item back as they were when a step of it began that was killed.
+    /// Ignored files stay as they are.
+    pub fn restore(&self, item: u64) -> Result<(), WorktreeError> {
+        let Some(place) = self.place(item) else { return Ok(()) };
+        let Some(StepState { commit, tree }) = StepState::read(&self.folder, item)? else { return Ok(()) };
+        let call = || self.repository.in_worktree(&place.worktree, "put back the files of an item");
+        tidy::end_rebase(&self.repository, &place.worktree)?;
+        call().args(["symbolic-ref", "HEAD"]).arg(BranchNames::full(&place.branch)).done()?;
+        call().args(["reset", "--hard", "--quiet", &commit, "--"]).done()?;
+        call().args(["clean", "-ffdq"]).done()?;
+        if let Some(tree) = tree {
+            call().args(["read-tree", "--reset", "-u", &tree]).done()?;
+            call().args(["reset", "--mixed", "--quiet", &commit, "--"]).done()?;
+        }
+        Ok(())
     }
 
     /// The item did well: its commits go into the run's branch. To merge it again does nothing.
@@ -373,6 +419,7 @@ impl Worktrees {
         } else {
             tidy::remove_worktree(&self.repository, &place.worktree)?;
         }
+        StepState::forget(&self.folder, item)?;
         state.in_flight.remove(&item);
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::git::{object, path};
 use super::names::BranchNames;
 use super::repository::{Changes, Repository, is_same};
 use super::stale_lock::SeenLock;
+use super::step_state::StepState;
 use super::{ItemPlace, Worktrees, WorktreesState, short};
 use crate::project::replace;
 
@@ -147,7 +148,8 @@ pub(super) fn tidy(worktrees: &Worktrees, state: &mut WorktreesState) -> Result<
     }
     let used = |name: &OsStr| found.in_flight.values().any(|place| place.worktree.file_name() == Some(name));
     for name in entries(folder)? {
-        if name != BEGUN && !used(&name) {
+        let is_state = StepState::item(&name).is_some_and(|item| found.in_flight.contains_key(&item));
+        if name != BEGUN && !used(&name) && !is_state {
             remove_all(&folder.join(name))?;
         }
     }
@@ -195,6 +197,12 @@ pub(super) fn remove_worktree(repository: &Repository, worktree: &Path) -> Resul
     remove_all(worktree)?;
     let call = repository.call("remove a worktree");
     call.args(["worktree", "remove", "--force", "--force", "--"]).arg(worktree).done()
+}
+
+/// Ends a rebase or whatever else was going on in a worktree, and leaves its files as they are.
+pub(super) fn end_rebase(repository: &Repository, worktree: &Path) -> Result<(), WorktreeError> {
+    let kept = repository.kept(worktree);
+    ["rebase-merge", "rebase-apply", "sequencer"].iter().try_for_each(|name| remove_all(&kept.join(name)))
 }
 
 /// Whether a worktree is as git makes it, so that a reset is all that the next item needs.
@@ -253,7 +261,7 @@ fn entries(folder: &Path) -> Result<Vec<OsString>, WorktreeError> {
 }
 
 /// Removes a file or folder with all that is in it, also what the user may not write but may remove.
-fn remove_all(path: &Path) -> Result<(), WorktreeError> {
+pub(super) fn remove_all(path: &Path) -> Result<(), WorktreeError> {
     let remove = || match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

@@ -71,6 +71,44 @@ impl<'a> ReportSource<'a> {
     }
 }
 
+/// The lines of a text, found once, for whoever asks for many places in it.
+pub(crate) struct LineTable<'a> {
+    source: ReportSource<'a>,
+    /// Where each line begins.
+    starts: Vec<usize>,
+}
+
+impl<'a> LineTable<'a> {
+    pub(crate) fn new(source: ReportSource<'a>) -> Self {
+        let breaks = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
+        Self { source, starts }
+    }
+
+    /// The name of the file that contains a byte, and the line and column of the byte.
+    pub(crate) fn place(&self, offset: usize) -> (&'a str, usize, usize) {
+        let offset = offset.min(self.source.text.len());
+        let (part, within) = self.source.part(offset);
+        let beginning = offset - within;
+        let line = self.line(offset);
+        // A file that was put together of several has lines of its own in each.
+        let start = self.starts.get(line).map_or(beginning, |start| (*start).max(beginning));
+        let (_, column) = line_column(&self.source.text[start..], offset - start);
+        (part.name, line - self.line(beginning) + 1, column)
+    }
+
+    /// The place of a resolved reference.
+    pub(crate) fn trace_place(&self, resolution: &Resolution) -> (&'a str, usize, usize) {
+        let span = self.source.span(resolution.span, resolution.origin.as_ref());
+        self.place(span.range().start)
+    }
+
+    /// The number of the line with a byte, from 0.
+    fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
+    }
+}
+
 /// A problem, ready to print.
 pub(crate) struct Report(String);
 

@@ -2,22 +2,21 @@
 //!
 //! Nothing is run and nothing is written. Files and the environment are read; commands and declared kinds are not asked.
 
+mod forecast;
 mod items;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use ecow::{EcoString, eco_format};
+use ecow::EcoString;
 use threadline_engine::evaluate::{Cause, FieldValue, evaluate_field, with_param_entries};
-use threadline_engine::rehearsal::edges;
 use threadline_engine::view::RunNames;
 use threadline_expect::{DocumentKind, Dynamic, Expectations};
 use threadline_flow::model::{
-    Action, Condition, Field, FieldKind, FieldOwner, Moment, SOURCE, Setting, StepField, Terminal,
-    step_fields,
+    Action, Condition, Field, FieldKind, FieldOwner, Moment, SOURCE, Setting, StepField, step_fields,
 };
-use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
+use threadline_flow::plan::{ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
@@ -28,6 +27,7 @@ use threadline_lang::{
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
+use self::forecast::Forecast;
 use self::items::{Items, PreviewedList};
 use super::explain::json::tree;
 use super::history::project;
@@ -36,7 +36,7 @@ use crate::arguments::PreviewArguments;
 use crate::exit::CommandFailure;
 use crate::inputs;
 use crate::prepare::{PreparedWorkflow, prepare, read_payload};
-use crate::report::{self, ReportSource, explanation_text, visible};
+use crate::report::{LineTable, ReportSource, explanation_text, visible};
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -62,16 +62,20 @@ pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
     });
     let run = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?.as_ref());
     let here = project.here();
+    let forecast = Forecast::new(&plan, &run);
+    let lines = LineTable::new(ReportSource::of(&plan.workflow.file));
     let mut lists: BTreeMap<StepNumber, Items> = BTreeMap::new();
     let mut look = |number: StepNumber, what: PreviewPart| {
         let step = &plan.steps[number as usize];
-        let scope = items::with_first(&plan, number, &lists, step_scope(&plan, number, &run));
+        let scope = items::with_first(&plan, number, &lists, forecast.scope_of(number));
         let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.value.as_plain()?.into_owned()));
         world.0.folder.enter(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)));
         let session =
             Session::new(&mut world).limits(&plan.workflow.syntax.limits).undefined(Undefined::Keep);
         let mut preview = StepPreview {
             plan: &plan,
+            forecast: &forecast,
+            lines: &lines,
             step,
             number,
             scope: scope.clone(),
@@ -101,7 +105,7 @@ pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
     if call.json {
         return print(&format!("{}\n", foreseen.json(&plan).to_json(JsonStyle::Compact)));
     }
-    print_styled(&foreseen.text(&plan, call.full))
+    print_styled(&foreseen.text(&forecast, &lines, &plan, call.full))
 }
 
 /// What of a step is looked at.
@@ -176,6 +180,8 @@ struct KnownReference {
 /// Evaluates the fields of one step as far as they are known.
 struct StepPreview<'p, 'w> {
     plan: &'p Plan,
+    forecast: &'p Forecast<'p>,
+    lines: &'p LineTable<'p>,
     step: &'p PlannedStep,
     number: StepNumber,
     scope: Scope,
@@ -375,7 +381,6 @@ impl<'p> StepPreview<'p, '_> {
 
     /// Adds a field with the references that were resolved for it.
     fn add(&mut self, field: &StepField<'p>, origin: &Origin, shown: PreviewValue, problems: Vec<String>) {
-        let source = self.source();
         let mut references = Vec::new();
         for made in self.session.take_trace() {
             let within = made.within.clone();
@@ -390,7 +395,7 @@ impl<'p> StepPreview<'p, '_> {
         }
         // Which item that is stands with the items.
         references.retain(|known| field.moment != Moment::Selection || known.root != "item");
-        let (_, line, column) = source.place(origin.span.range().start.min(source.text.len()));
+        let (_, line, column) = self.lines.place(origin.span.range().start);
         let (name, moment) = (field.name.to_string(), field.moment);
         let mut preview = FieldPreview { name, moment, place: (line, column), shown, references, problems };
         if preview.unknown().next().is_some()
@@ -408,7 +413,7 @@ impl<'p> StepPreview<'p, '_> {
     }
 
     fn known(&self, made: Resolution) -> KnownReference {
-        let (_, line, column) = report::trace_place(self.source(), &made);
+        let (_, line, column) = self.lines.trace_place(&made);
         let place = (line, column);
         let root = ["context", "param"].into_iter().find(|root| made.root == *root);
         let entry = root.zip(made.first.clone()).and_then(|entry| self.unknown.get(&entry));
@@ -435,87 +440,12 @@ impl<'p> StepPreview<'p, '_> {
             "aggregates" if self.plan.is_map_reduce() => self.when("map", None),
             "result" if self.plan.states.is_some() => "known when the state is judged".to_owned(),
             "state" | "loop" if self.plan.states.is_some() => WHEN_IT_STARTS.to_owned(),
-            name => when_known(self.plan, self.number, name).unwrap_or_else(|| "is missing".to_owned()),
+            name => self.forecast.when_known(self.number, name).unwrap_or_else(|| "is missing".to_owned()),
         }
-    }
-
-    fn source(&self) -> ReportSource<'p> {
-        let file = &self.plan.workflow.file;
-        ReportSource::of(file)
     }
 }
 
 const WITH_THE_RUN: &str = "known when the run starts";
-
-/// When a name that a step reads gets its value.
-fn when_known(plan: &Plan, number: StepNumber, name: &str) -> Option<String> {
-    match name {
-        "prev" if plan.steps[number as usize].step.state.is_some() => Some(before_state(plan, number)),
-        "prev" => {
-            let step = &plan.steps[number as usize];
-            let list = &plan.lists[step.list as usize].steps;
-            let before = list.iter().take_while(|other| **other != number).last();
-            let owner = plan.lists[step.list as usize].parent.map(|(owner, _)| owner);
-            let title = &plan.steps[before.copied().or(owner)? as usize].label;
-            Some(format!("known after `{title}` has run"))
-        }
-        "item" => {
-            let each = foreach_of(plan, plan.steps[number as usize].list)?;
-            Some(format!("one for each item of `{}`", plan.steps[each as usize].label))
-        }
-        name => {
-            let makers: Vec<String> = visible_steps(plan, number)
-                .filter(|step| {
-                    let named = |field: &Option<Field<EcoString>>| {
-                        field.as_ref().is_some_and(|field| field.value == name)
-                    };
-                    named(&step.step.id) || named(&step.step.capture)
-                })
-                .map(|step| format!("`{}`", step.label))
-                .collect();
-            (!makers.is_empty()).then(|| format!("known after {} has run", makers.join(" or ")))
-        }
-    }
-}
-
-/// The states that lead to one, in words.
-fn before_state(plan: &Plan, number: StepNumber) -> String {
-    let list = &plan.lists[0];
-    let leads = edges(plan).into_iter().filter(|edge| list.steps.get(edge.to) == Some(&number));
-    let names: Vec<String> = leads.map(|edge| format!("`{}`", list.word(edge.from))).collect();
-    if names.is_empty() {
-        return "nothing is before it".to_owned();
-    }
-    format!("known after {} has run", names.join(" or "))
-}
-
-/// Where a state leads, in words.
-fn leads(plan: &Plan, number: StepNumber) -> String {
-    let list = &plan.lists[0];
-    let edges = edges(plan).into_iter().filter(|edge| list.steps.get(edge.from) == Some(&number));
-    let ways = edges.map(|edge| {
-        let labels: Vec<&str> =
-            edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
-        format!("{} → {}", labels.join(" or "), list.word(edge.to)).trim_start().to_owned()
-    });
-    let ways: Vec<String> = ways.collect();
-    let state = plan.steps[number as usize].step.state.as_ref();
-    match state.and_then(|state| state.terminal) {
-        Some(Terminal::Success) => "the loop ends well".to_owned(),
-        Some(Terminal::Failure) => "the loop ends as failed".to_owned(),
-        None => ways.join(", "),
-    }
-}
-
-/// The steps whose names a step can see.
-fn visible_steps(plan: &Plan, number: StepNumber) -> impl Iterator<Item = &PlannedStep> {
-    let mut scopes = vec![foreach_of(plan, plan.steps[number as usize].list)];
-    while let Some(Some(each)) = scopes.last() {
-        let outer = foreach_of(plan, plan.steps[*each as usize].list);
-        scopes.push(outer);
-    }
-    plan.steps.iter().filter(move |step| scopes.contains(&foreach_of(plan, step.list)))
-}
 
 /// The innermost `foreach` around a list.
 fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
@@ -551,40 +481,6 @@ pub(super) fn run_scope(plan: &Plan, inputs: Value, payload: Option<&Value>) -> 
         unknown.push(unset(PAYLOAD));
     }
     layer(&names.scope(plan), "run", unknown)
-}
-
-/// The names that a step will see, none of those that steps make with a value yet.
-fn step_scope(plan: &Plan, number: StepNumber, run: &Scope) -> Scope {
-    let mut names: Vec<EcoString> = Vec::new();
-    let mut captured: Vec<EcoString> = Vec::new();
-    for step in visible_steps(plan, number) {
-        let id = step.step.id.as_ref().map(|id| id.value.clone());
-        let capture = step.step.capture.as_ref().map(|capture| capture.value.clone());
-        names.extend(id.into_iter().chain(capture.clone()));
-        captured.extend(capture);
-    }
-    names.extend(["prev".into(), "item".into()]);
-    if plan.states.is_some() {
-        names.extend(LOOP_ROOTS.map(EcoString::from));
-    }
-    let unset = |mut names: Vec<EcoString>| -> Vec<(EcoString, ScopeEntry)> {
-        names.sort();
-        names.dedup();
-        let entry = |name: EcoString| {
-            let when = match when_known(plan, number, &name) {
-                None if plan.states.is_some() && LOOP_ROOTS.contains(&name.as_str()) => {
-                    WHEN_IT_STARTS.to_owned()
-                }
-                when => when?,
-            };
-            Some((name.clone(), ScopeEntry::Unset(eco_format!("{when}"))))
-        };
-        names.into_iter().filter_map(entry).collect()
-    };
-    let captured = layer(&Scope::new(), "captured", unset(captured));
-    let mut entries = unset(names);
-    entries.push(("captured".into(), ScopeEntry::Names(captured)));
-    layer(run, "steps", entries)
 }
 
 /// A layer of names of which none stands twice.
@@ -627,7 +523,7 @@ fn texts<'t>(texts: impl Iterator<Item = &'t str>) -> PreviewValue {
 // ---- plain ----------------------------------------------------------------------------------------------
 
 impl WorkflowPreview {
-    fn text(&self, plan: &Plan, full: bool) -> String {
+    fn text(&self, forecast: &Forecast<'_>, lines: &LineTable<'_>, plan: &Plan, full: bool) -> String {
         let file = &plan.workflow.file;
         let mut out = String::new();
         if !self.env.is_empty() {
@@ -641,8 +537,7 @@ impl WorkflowPreview {
             if !out.is_empty() {
                 out.push('\n');
             }
-            let start = step.step.origin.span.range().start.min(file.text().len());
-            let (name, line, column) = ReportSource::of(file).place(start);
+            let (name, line, column) = lines.place(step.step.origin.span.range().start);
             let _ = writeln!(
                 out,
                 "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{}{DIM:#}",
@@ -658,7 +553,7 @@ impl WorkflowPreview {
                 items.text(full, &mut out);
             }
             if step.step.state.is_some() {
-                let _ = writeln!(out, "  {}", leads(plan, number));
+                let _ = writeln!(out, "  {}", forecast.leads(number));
             }
         }
         out

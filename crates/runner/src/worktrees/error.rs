@@ -82,17 +82,20 @@ impl WorktreeError {
             }
             Self::Git { .. } => {
                 let lock = self.lock()?;
-                format!("if no git is running there, one was killed: remove `{}`", lock.display())
+                format!("if no git is running there, one was killed: remove `{}`", lock.escape_debug())
             }
             _ => return None,
         })
     }
 
-    /// The lock of git that was in the way, where that is all.
-    pub fn lock(&self) -> Option<PathBuf> {
+    /// The lock of git that was in the way, where that is all: its path as git says it.
+    pub fn lock(&self) -> Option<String> {
         let Self::Git { said, .. } = self else { return None };
-        let quoted = said.iter().flat_map(|line| line.split('\''));
-        quoted.map(Path::new).find(|part| part.extension() == Some("lock".as_ref())).map(Path::to_owned)
+        // A path may hold line ends and quotes.
+        let said = said.join("\n");
+        let (_, path) = said.split_once("Unable to create '")?;
+        let (path, _) = path.split_once(".lock': File exists")?;
+        Some(format!("{path}.lock"))
     }
 
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {

@@ -47,7 +47,10 @@ pub use actual::{Actual, DocumentKind, FactsError};
 pub use checks::Check;
 pub use editor::schema;
 pub use evaluate::{BadComparison, Comparison, Evaluation};
-pub use judge::{EXPLANATIONS, Judge, NoJudge, REFUSALS, ROLE_CHANGES, ROLE_KEPT, Ruling, Rulings};
+pub use judge::{
+    CLEAR_REFUSALS, DEFINITIONS, EXPLANATIONS, FIRST_REFUSALS, Judge, NOT_EXPLAINED, NOT_REFUSED, NoJudge,
+    REFUSALS, ROLE_CHANGES, ROLE_DOUBTS, ROLE_KEPT, ROLE_LEFT, ROLE_TAKEN, Ruling, Rulings,
+};
 pub use load::{ALONE, DEPTH, LoadContext, Unknown, load, load_part, with_promised};
 pub use model::{Dynamic, Expectation, Expectations};
 pub use pattern::is_pattern;

@@ -481,7 +481,10 @@ mod expectations {
     use threadline_expect::table::{
         self, CHECKS, ExpectationKey, FIELDS, FILE, LOGIC, OPERATORS, OPTIONS, ROOTS,
     };
-    use threadline_expect::{Check, DocumentKind, EXPLANATIONS, REFUSALS, ROLE_CHANGES, ROLE_KEPT};
+    use threadline_expect::{
+        CLEAR_REFUSALS, Check, DEFINITIONS, DocumentKind, EXPLANATIONS, FIRST_REFUSALS, NOT_EXPLAINED,
+        NOT_REFUSED, REFUSALS, ROLE_CHANGES, ROLE_DOUBTS, ROLE_KEPT, ROLE_LEFT, ROLE_TAKEN,
+    };
 
     use super::{Severity, lower};
 
@@ -545,10 +548,18 @@ mod expectations {
             |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" ");
         let mut out = String::from("| words | |\n|---|---|\n");
         for (name, words) in [
-            ("of refusal", &REFUSALS[..]),
-            ("of explanation", &EXPLANATIONS[..]),
-            ("of another role", &ROLE_CHANGES[..]),
-            ("before the role", &ROLE_KEPT[..]),
+            ("that refuse", CLEAR_REFUSALS),
+            ("that refuse at the beginning of a sentence", FIRST_REFUSALS),
+            ("behind which nothing is refused", NOT_REFUSED),
+            ("that may refuse", REFUSALS),
+            ("of explanation", EXPLANATIONS),
+            ("of explanation right behind a topic", DEFINITIONS),
+            ("behind which nothing is explained", NOT_EXPLAINED),
+            ("of another role", ROLE_CHANGES),
+            ("before the name of another role", ROLE_TAKEN),
+            ("before a role that is given up", ROLE_LEFT),
+            ("that may be of another role", ROLE_DOUBTS),
+            ("before the role", ROLE_KEPT),
         ] {
             writeln!(out, "| {name} | {} |", quoted(words)).unwrap();
         }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod cases;
+mod everyday;
 mod generate;
 mod laws;
 mod library;

@@ -446,8 +446,8 @@ pub(crate) struct ExpectArguments {
     /// Only validate the files
     #[arg(long, conflicts_with = "actual")]
     pub(crate) check: bool,
-    /// With `--check`: print one JSON object per file, with every problem
-    #[arg(long, requires = "check")]
+    /// The same as `--format json`. With `--check`: one JSON object per file, with every problem
+    #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
     /// The expectations: one, a list, or `expectations` with names; `-` for stdin
     #[arg(value_name = "FILE", required = true)]

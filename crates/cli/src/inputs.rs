@@ -179,7 +179,7 @@ pub(crate) fn read_object(path: &Path, flag: &str) -> Result<Value, CommandFailu
 /// The failure for a file that cannot be read as data.
 pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> CommandFailure {
     let source = ReportSource::of(file);
-    let hints: Vec<String> = error.hint.iter().map(|hint| (*hint).to_owned()).collect();
+    let hints: Vec<String> = error.advice().into_iter().collect();
     let mut notes = Vec::new();
     if let ReadErrorKind::DuplicateKey { first, .. } = &error.kind {
         let (line, column) = file.line_column(first.range().start);

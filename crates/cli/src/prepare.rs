@@ -157,7 +157,7 @@ fn read_inputs(workflow: &Workflow, arguments: &WorkflowArguments) -> Result<Val
         }
         None => Vec::new(),
     };
-    let mut problems = Vec::new();
+    let (mut problems, mut unread) = (Vec::new(), Vec::new());
     let declared = |name: &str| workflow.inputs.iter().find(|input| input.name == name);
     for argument in &arguments.input {
         let Some((name, text)) = argument.split_once('=') else {
@@ -170,11 +170,16 @@ fn read_inputs(workflow: &Workflow, arguments: &WorkflowArguments) -> Result<Val
                 given.retain(|(known, _)| known != name);
                 given.push((name.into(), value));
             }
-            Err(expected) => problems.push(format!("`--input {argument}`: expected {expected}")),
+            Err(expected) => {
+                problems.push(format!("`--input {argument}`: expected {expected}"));
+                unread.push(name);
+            }
         }
     }
     let inputs = workflow.inputs_of(&given);
-    for error in inputs.as_ref().err().into_iter().flatten() {
+    // What was given and could not be read is not also missing.
+    let is_told = |error: &&InputError| matches!(error, InputError::Missing { name, .. } if unread.contains(&name.as_str()));
+    for error in inputs.as_ref().err().into_iter().flatten().filter(|error| !is_told(error)) {
         problems.push(match error {
             InputError::Unknown { name, nearest } => {
                 let hint =

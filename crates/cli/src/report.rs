@@ -164,6 +164,7 @@ impl Report {
             span: warning.span,
             notes: Vec::new(),
             hints: warning.hint.iter().cloned().collect(),
+            fix: None,
             file: None,
         };
         Self::diagnostic(source, &diagnostic, warning.origin.as_ref())

@@ -299,6 +299,16 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("otherwise", "else"),
 ];
 
+/// Fields of other systems and files, with the field that checks the same.
+pub(crate) const OTHER_FIELDS: &[(&str, &str)] = &[
+    ("shouldNotMention", "shouldNotContain"),
+    ("shouldNotInclude", "shouldNotContain"),
+    ("mustNotContain", "shouldNotContain"),
+    ("notContains", "shouldNotContain"),
+    ("shouldInclude", "shouldContain"),
+    ("mustContain", "shouldContain"),
+];
+
 /// A field of the expectations of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FieldName {

@@ -14,7 +14,7 @@ threadline_lang::checks! {
     OtherShape "other-shape" Error
     /// A key that this object does not have.
     UnknownKey "unknown-key" Error
-    /// A key from an older system; the hint says what to write instead.
+    /// A key of another system; the hint says what to write instead.
     OldKey "old-key" Error
     /// A key that this version does not support yet.
     NotInVersion "not-in-version" Error
@@ -122,6 +122,8 @@ threadline_lang::checks! {
     NeverSet "never-set" Error
     /// A name inside an item or a phase that hides one outside.
     HiddenName "hidden-name" Warning
+    /// `{{ name }}` or `${{ name }}`, which other systems use for references and which is text here.
+    ForeignReference "foreign-reference" Warning
     /// `cmd:` without the permission to run commands.
     CommandsNotAllowed "commands-not-allowed" Error
     /// A shell for which references cannot be bound.

@@ -119,7 +119,10 @@ pub use eval::{Explanation, Inferred, Resolution, Session, Types, Undefined, War
 pub use limits::{Limit, Limits};
 pub use paged_list::{PagedList, SinglePageList};
 pub use scope::{EngineItem, Lapsed, Promise, PromisedShape, Scope, ScopeEntry};
-pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Syntax, is_plain_name, push_key};
+pub use syntax::{
+    BUILT_IN_KINDS, BUILT_IN_ROOTS, ForeignReference, Reference, ReferenceKind, Syntax, is_plain_name,
+    push_key,
+};
 pub use template::{Expression, Template, render, render_into};
 pub use trail::{Trail, TrailStep};
 pub use value::{Key, KeyTable, Number, Object, Type, Value};

@@ -57,7 +57,7 @@ pub(crate) fn expect(call: &ExpectArguments) -> Result<(), CommandFailure> {
         return Err(CommandFailure::NotStarted(wrong.into_iter().map(Report::plain).collect()));
     }
     let outcomes = evaluate(call, &expectations, &actual)?;
-    match call.format {
+    match if call.json { OutcomeFormat::Json } else { call.format } {
         OutcomeFormat::Text => print_styled(&text(&outcomes, &actual, call.explain))?,
         OutcomeFormat::Json => print(&json(&outcomes))?,
         OutcomeFormat::Junit => print(&junit(&[suite(file.name(), &outcomes)]))?,

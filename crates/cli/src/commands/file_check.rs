@@ -1,9 +1,11 @@
 //! Checks files of one kind, workflows or expectations, and prints what was found: as text, or as JSON.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use threadline_flow::problem::Problem;
 use threadline_lang::Value;
+use threadline_lang::diag::Fix;
 use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 
@@ -122,7 +124,37 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         ("notes", texts(&problem.notes)),
         ("hints", texts(&problem.hints)),
     ];
+    let fix_in = problem.file.as_ref().unwrap_or(file);
+    let fix = problem.fix.as_ref().map(|fix| ("fix", fix_json(fix_in, fix)));
     // A problem of a file that this one calls, or is put together with, names it.
-    let entries = called.into_iter().chain(entries);
+    let entries = called.into_iter().chain(entries).chain(fix);
     Value::record(entries)
+}
+
+/// The range of the file that a fix replaces, and what it puts there.
+fn fix_json(file: &SourceFile, fix: &Fix) -> Value {
+    let range = fix.span.range();
+    let (line, column) = file.line_column(range.start);
+    let (end_line, end_column) = file.line_column(range.end);
+    let entries = [
+        ("line", line.into()),
+        ("column", column.into()),
+        ("end_line", end_line.into()),
+        ("end_column", end_column.into()),
+        ("text", in_same_quotes(file.text().get(range).unwrap_or(""), &fix.text).as_ref().into()),
+    ];
+    Value::record(entries)
+}
+
+/// What takes the place of a text in quotes stands in the same quotes: a key of JSON is nothing without them.
+fn in_same_quotes<'t>(replaced: &str, text: &'t str) -> Cow<'t, str> {
+    let quoted = |quote: char| replaced.len() > 1 && replaced.starts_with(quote) && replaced.ends_with(quote);
+    match text.chars().next() {
+        // What stands in quotes where a bool is needed loses them.
+        _ if matches!(text, "true" | "false") => Cow::Borrowed(text),
+        Some('"' | '\'') => Cow::Borrowed(text),
+        _ if quoted('"') => Cow::Owned(Value::from(text).to_json(JsonStyle::Compact)),
+        _ if quoted('\'') => Cow::Owned(format!("'{}'", text.replace('\'', "''"))),
+        _ => Cow::Borrowed(text),
+    }
 }

@@ -13,6 +13,7 @@ mod expectations;
 mod explain;
 mod explain_store;
 mod harness;
+mod hints;
 mod hostile;
 mod imports;
 mod kill;

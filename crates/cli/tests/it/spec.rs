@@ -22,7 +22,7 @@ fn every_page_says_what_is_so() {
     support::report(&failures, pages.len());
 }
 
-fn pages() -> Vec<PathBuf> {
+pub(crate) fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut pages: Vec<PathBuf> = std::fs::read_dir(root.join("spec"))
         .into_iter()
@@ -70,13 +70,13 @@ fn check(path: &Path) -> Vec<String> {
     failures
 }
 
-enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     Prose(&'a str),
     Block { line: usize, open: &'a str, info: &'a str, content: &'a str, close: &'a str },
 }
 
 /// The page cut at its fences. A fence closes with as many backticks as it opened with.
-fn pieces(page: &str) -> Vec<Piece<'_>> {
+pub(crate) fn pieces(page: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = page;
     let mut line = 1;
@@ -116,7 +116,7 @@ fn next_fence(text: &str) -> Option<(usize, &str)> {
     None
 }
 
-fn file_name(info: &str) -> Option<&str> {
+pub(crate) fn file_name(info: &str) -> Option<&str> {
     info.split_whitespace().find_map(|word| word.strip_prefix("file="))
 }
 

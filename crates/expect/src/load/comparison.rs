@@ -65,12 +65,15 @@ impl ExpectationLoader<'_> {
         let mut nodes = Vec::new();
         for (key, entry) in entries {
             if let Some(meant) = meant(key) {
-                let message = format!("`{key}` is no operator");
-                let mut hint = words::did_you_mean(meant);
-                if let Some(path) = last_path(at, key) {
-                    hint = format!("{hint}; for a field of that name write `{path}` as one path");
-                }
-                self.unknown(Check::UnknownOperator, entry.key_span, message, Some(hint));
+                let problem = Check::UnknownOperator.at(entry.key_span, format!("`{key}` is no operator"));
+                self.unknown(match last_path(at, key) {
+                    Some(path) => {
+                        let hint = words::did_you_mean(&meant);
+                        let hint = format!("{hint}; for a field of that name write `{path}` as one path");
+                        problem.replace(hint, meant)
+                    }
+                    None => problem.did_you_mean(meant),
+                });
                 nodes.extend(self.left_out_operator(key, entry.key_span));
                 continue;
             }
@@ -85,7 +88,7 @@ impl ExpectationLoader<'_> {
         together(nodes, at.node.span)
     }
 
-    fn left_out_operator(&mut self, key: &str, span: Span) -> Option<ExpectationLine> {
+    pub(super) fn left_out_operator(&mut self, key: &str, span: Span) -> Option<ExpectationLine> {
         let why: EcoString = format!("not evaluated: `{key}` is not known").into();
         (self.unknown == super::Unknown::Warn).then(|| node(key, span, LineKind::LeftOut(why)))
     }
@@ -95,8 +98,8 @@ impl ExpectationLoader<'_> {
         let names: Vec<String> = table::operator_names().collect();
         let near = meant(key).or_else(|| nearest(key, names.iter().map(String::as_str)).map(str::to_owned));
         if let Some(near) = near {
-            let message = format!("`{key}` is no operator");
-            return self.unknown(Check::UnknownOperator, span, message, Some(words::did_you_mean(near)));
+            let problem = Check::UnknownOperator.at(span, format!("`{key}` is no operator"));
+            return self.unknown(problem.did_you_mean(near));
         }
         let message = format!("`{key}` is no operator, but stands beside `{operator}`, which is one");
         let hint = match last_path(at, key) {
@@ -267,6 +270,14 @@ impl ExpectationLoader<'_> {
     }
 }
 
+/// The operator that a key behind a parameter was meant to be.
+pub(super) fn meant_behind_parameter(key: &str) -> Option<String> {
+    let bounds =
+        [("min", "gte"), ("minimum", "gte"), ("max", "lte"), ("maximum", "lte"), ("like", "iContains")];
+    let bound = bounds.iter().find(|(name, _)| *name == key).map(|(_, ours)| (*ours).to_owned());
+    bound.or_else(|| meant(key))
+}
+
 /// The operator that a key was meant to be, when it is surely none of the value's own.
 fn meant(key: &str) -> Option<String> {
     if let Some((_, to)) =
@@ -304,7 +315,11 @@ fn meant(key: &str) -> Option<String> {
 
 /// The last keys of a path, as one path. What is behind a field has none.
 fn last_path(at: &TreeCursor<'_>, key: &str) -> Option<String> {
-    let before = at.path.rsplit(['.', ']']).next().filter(|name| !name.is_empty()).unwrap_or("value");
+    let in_quotes = at.path.strip_suffix("\"]").and_then(|path| path.rsplit_once("[\""));
+    let before = match in_quotes {
+        Some((_, name)) => name,
+        None => at.path.rsplit(['.', ']']).next().filter(|name| !name.is_empty()).unwrap_or("value"),
+    };
     if table::field(before).is_some() {
         return None;
     }

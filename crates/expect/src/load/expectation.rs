@@ -420,28 +420,32 @@ impl ExpectationLoader<'_> {
         if known(FILE, key).is_some() {
             let message = format!("`{key}` is a key of a file, not of an expectation");
             let hint = "it stands at the top, beside `expectations`";
-            return self.unknown(Check::UnknownField, span, message, Some(hint.to_owned()));
+            return self.unknown(Check::UnknownField.at(span, message).hint(hint));
         }
         let facts: Vec<EcoString> = self.facts.iter().flatten().map(|(name, _)| name.clone()).collect();
         let fields = FIELDS.iter().map(|field| field.name);
         let keys = [LOGIC, CHECKS, OPTIONS].into_iter().flatten().map(|key| key.name);
         let names = fields.chain(keys).chain(ROOTS.iter().map(|root| root.name));
         let names = names.chain(facts.iter().map(EcoString::as_str));
-        let elsewhere = table::ELSEWHERE.iter().find(|(name, to)| *name == key && known(LOGIC, to).is_some());
+        let logic = table::ELSEWHERE.iter().filter(|(_, to)| known(LOGIC, to).is_some());
+        let elsewhere = logic.chain(table::OTHER_FIELDS).find(|(name, _)| *name == key);
         let near = elsewhere.map(|(_, to)| *to).or_else(|| nearest(root, names));
-        let hint = match near {
-            Some(near) if root == key => words::did_you_mean(near),
-            Some(near) => words::did_you_mean(key.replacen(root, near, 1)),
+        let message = format!("`{key}` is neither a field nor a path into the actual document");
+        let problem = Check::UnknownField.at(span, message);
+        self.unknown(match near {
+            Some(near) if root == key => problem.did_you_mean(near),
+            Some(near) => problem.did_you_mean(key.replacen(root, near, 1)),
             None if self.facts.is_some() => {
-                "a fact is read as `facts.NAME` and declared in `facts`".to_owned()
+                problem.hint("a fact is read as `facts.NAME` and declared in `facts`")
             }
             None if key.starts_with('[') => {
-                format!("to look into the actual document write `value{key}`")
+                let path = format!("value{key}");
+                problem.replace(format!("to look into the actual document write `{path}`"), path)
             }
-            None => format!("to look into the actual document write `value.{key}` or `facts.{key}`"),
-        };
-        let message = format!("`{key}` is neither a field nor a path into the actual document");
-        self.unknown(Check::UnknownField, span, message, Some(hint));
+            None => {
+                problem.hint(format!("to look into the actual document write `value.{key}` or `facts.{key}`"))
+            }
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use threadline_lang::diag::{Span, words};
 use threadline_lang::{Type, Value};
 
 use super::expectation::{node, test};
-use super::{ExpectationLoader, TreeCursor};
+use super::{ExpectationLoader, TreeCursor, comparison, known};
 use crate::checks::Check;
 use crate::model::{ExpectationLine, FieldRule, LineKind, Operand};
 use crate::operand;
@@ -150,10 +150,34 @@ impl ExpectationLoader<'_> {
                 Ok(path) => path,
                 Err(_) => ActualPath::of(&["params", name]),
             };
-            if let Some(check) = self.comparison(&child, "expectedParams", depth) {
+            if let Some(left_out) = self.unknown_operators(name, &child) {
+                bound.checks.extend(left_out);
+            } else if let Some(check) = self.comparison(&child, "expectedParams", depth) {
                 bound.checks.push(node("expectedParams", entry.key_span, LineKind::At(path, check.into())));
             }
         }
+    }
+
+    /// Names behind a parameter that are neither operators nor paths. A parameter is compared, so that a name there is an
+    /// operator that does not exist; a field of the parameter is written as a path.
+    fn unknown_operators(&mut self, name: &str, at: &TreeCursor<'_>) -> Option<Vec<ExpectationLine>> {
+        let is_known = |key: &str| table::named(key).is_some() || known(table::LOGIC, key).is_some();
+        let entries: Vec<_> = at.node.entries().collect();
+        let is_path = |key: &str| key.contains(['.', '[']);
+        if entries.is_empty() || entries.iter().any(|(key, _)| is_known(key) || is_path(key)) {
+            return None;
+        }
+        let mut left_out = Vec::new();
+        for (key, entry) in entries {
+            let problem = Check::UnknownOperator.at(entry.key_span, format!("`{key}` is no operator"));
+            let path = format!("for a field of that name write `{name}.{key}` as one path");
+            self.unknown(match comparison::meant_behind_parameter(key) {
+                Some(meant) => problem.replace(format!("{}; {path}", words::did_you_mean(&meant)), meant),
+                None => problem.hint(path),
+            });
+            left_out.extend(self.left_out_operator(key, entry.key_span));
+        }
+        Some(left_out)
     }
 
     /// What was asked of one step, as a line, and where it goes.

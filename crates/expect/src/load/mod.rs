@@ -10,7 +10,7 @@ mod fields;
 use std::collections::BTreeSet;
 
 use ecow::{EcoString, eco_format};
-use threadline_lang::diag::{Diagnostic, Severity, Span, words};
+use threadline_lang::diag::{Diagnostic, Severity, Span, nearest, words};
 use threadline_lang::source::{Field, SourceFile, TreeNode, in_order, of_language, place_in};
 use threadline_lang::{
     Document, DocumentError, Expression, Origin, Promise, PromisedShape, Scope, ScopeEntry, Syntax, Type,
@@ -68,7 +68,8 @@ pub fn load(file: &SourceFile, context: &LoadContext<'_>) -> (Option<Expectation
         Ok(tree) => tree,
         Err(error) => {
             let mut problem = Check::Unreadable.at(error.span, error.to_string());
-            problem.hints.extend(error.hint.map(str::to_owned));
+            problem.hints.extend(error.advice());
+            problem.fix = error.fix.as_deref().cloned();
             return (None, vec![problem]);
         }
     };
@@ -203,8 +204,10 @@ impl<'c> ExpectationLoader<'c> {
     fn unknown_file_key(&mut self, key: &str, span: Span) {
         let names = table::FILE.iter().map(|key| key.name);
         let problem = Check::UnknownField.at(span, format!("a file of expectations has no key `{key}`"));
-        let hint = words::suggest(key, names.clone());
-        let problem = problem.hint(hint.unwrap_or_else(|| format!("its keys are {}", words::names(names))));
+        let problem = match nearest(key, names.clone()) {
+            Some(near) => problem.did_you_mean(near),
+            None => problem.hint(format!("its keys are {}", words::names(names))),
+        };
         self.problem(problem);
     }
 
@@ -386,8 +389,8 @@ impl<'c> ExpectationLoader<'c> {
         }
         let names = facts.iter().map(|(name, _)| name.as_str());
         let problem = Check::UndeclaredFact.at(span, format!("the fact `{name}` is not declared"));
-        let problem = match words::suggest(name, names.clone()) {
-            Some(hint) => problem.hint(hint),
+        let problem = match nearest(name, names.clone()) {
+            Some(near) => problem.hint(words::did_you_mean(near)),
             None if facts.is_empty() => problem.hint("`facts` declares none"),
             None => problem.hint(format!("declared are {}", words::names(names))),
         };
@@ -395,9 +398,7 @@ impl<'c> ExpectationLoader<'c> {
     }
 
     /// A key that is not known: an error, or a warning where the file says so.
-    fn unknown(&mut self, check: Check, span: Span, message: String, hint: Option<String>) {
-        let mut problem = check.at(span, message);
-        problem.hints.extend(hint);
+    fn unknown(&mut self, mut problem: Diagnostic) {
         if self.unknown == Unknown::Warn {
             problem.severity = Severity::Warning;
         }

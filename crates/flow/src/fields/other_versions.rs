@@ -1,10 +1,12 @@
-//! Keys, roots and words of older systems and of later versions, each with a hint that says what to write
+//! Keys, roots and words of other systems and of later versions, each with a hint that says what to write
 //! instead.
 
 /// Why a key that is not in the table is recognised nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsupportedKey {
-    /// A key of older systems, with a hint that says what to write instead.
+    /// A key of another system, with the key that is the same here.
+    Renamed(&'static str),
+    /// A key of older or other systems, with a hint that says what to write instead.
     Replaced(&'static str),
     /// A key of a later version, with a hint for the meantime if there is one.
     NotYet(Option<&'static str>),
@@ -55,7 +57,7 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("trigger", "the payload `${trigger}` is only available in a graph: write `nodes:` instead of `steps:`"),
 ];
 
-use UnsupportedKey::{NotYet, OtherShape, Replaced};
+use UnsupportedKey::{NotYet, OtherShape, Renamed, Replaced};
 
 const SCENARIOS: UnsupportedKey = OtherShape("a set of scenarios");
 const MOVE_TO_POLICY: UnsupportedKey = Replaced("move it under `error_policy:`");
@@ -71,6 +73,19 @@ const WHOLE_OUTPUT: UnsupportedKey =
     Replaced("capture the whole output, and select the part in a `value:` step or in `variables:`");
 const COMMIT_IN_STEP: UnsupportedKey =
     Replaced("commit in a separate step: `shell: git commit -am \"what changed\"`");
+
+const NEEDS_IN_GRAPHS: UnsupportedKey =
+    Replaced("steps run in the order in which they are written; a node of a graph has `needs:`");
+const WAIT_IN_SHELL: UnsupportedKey = Replaced("write `shell: sleep 5`");
+const ASK_AN_AGENT: UnsupportedKey =
+    Replaced("write `agent: NAME` with the question as `message:`, and declare it under `agents:`");
+const USE_FOREACH: UnsupportedKey =
+    Replaced("write a list as `foreach: [a, b]` with the steps under `do:`, or as the `input:` of a `map:`");
+const ENV_FILE: UnsupportedKey = Replaced("load it in the shell that starts the run: `set -a; . ./.env`");
+const START_A_RUN: UnsupportedKey = Replaced(
+    "not here: start a run with `threadline run`, from cron or CI; what started it is a `trigger:` node of a \
+     graph",
+);
 
 const USE_FINALLY: UnsupportedKey = Replaced(
     "put steps that always run at the end under `finally:`; `threadline show` says why the loop ended",
@@ -151,7 +166,7 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
         "profiles",
         Replaced("declare `inputs:`, and pass them with `--input`, or a file with `--inputs`"),
     ),
-    ("workflow", "env_files", Replaced("load it in the shell that starts the run: `set -a; . ./.env`")),
+    ("workflow", "env_files", ENV_FILE),
     ("workflow", "on_item_failure", MOVE_TO_POLICY),
     ("workflow", "continue_on_failure", MOVE_TO_POLICY),
     ("workflow", "max_failures", MOVE_TO_POLICY),
@@ -191,7 +206,7 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ),
     ("map", "when", Replaced("select items with `filter:`; `when:` belongs on one of the steps")),
     ("step", "secret_output", NotYet(None)),
-    ("step", "max_parallel", Replaced("write `parallel:`")),
+    ("step", "max_parallel", Renamed("parallel")),
     ("step", "worktree", Replaced("only the items of `map:` have worktrees, those of a `foreach` do not")),
     (
         "step",
@@ -217,7 +232,156 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ),
     ("step", "handler", Replaced("write the command that it runs as `shell:`, `argv:` or `claude:`")),
     ("step", "command", Replaced("write it as `shell:`, or as `argv:` without a shell")),
-    ("step", "run", Replaced("write it as `shell:`")),
+    ("step", "run", Renamed("shell")),
+    ("step", "script", Renamed("shell")),
+    ("step", "bash", Renamed("shell")),
+    ("step", "cmd", Renamed("shell")),
+    ("step", "sh", Renamed("shell")),
+    ("step", "exec", Replaced("write it as `argv: [program, argument]`, or as `shell:`")),
+    ("step", "if", Renamed("when")),
+    ("step", "unless", Replaced("write the opposite as `when: not (...)`")),
+    ("step", "only_if", Renamed("when")),
+    (
+        "step",
+        "uses",
+        Replaced(
+            "not here: run a program with `shell:`, call a tool of a server with `tool:`, or another file \
+             with `workflow:`",
+        ),
+    ),
+    ("step", "image", Replaced("not here: run a container with `shell: docker run --rm IMAGE ...`")),
+    ("step", "container", Replaced("not here: run a container with `shell: docker run --rm IMAGE ...`")),
+    ("step", "depends", NEEDS_IN_GRAPHS),
+    ("step", "depends_on", NEEDS_IN_GRAPHS),
+    ("step", "dependsOn", NEEDS_IN_GRAPHS),
+    ("step", "after", NEEDS_IN_GRAPHS),
+    ("step", "sleep", WAIT_IN_SHELL),
+    ("step", "wait", WAIT_IN_SHELL),
+    ("step", "delay", WAIT_IN_SHELL),
+    ("step", "prompt", ASK_AN_AGENT),
+    ("step", "ask", ASK_AN_AGENT),
+    ("step", "llm", ASK_AN_AGENT),
+    ("step", "matrix", USE_FOREACH),
+    ("step", "strategy", USE_FOREACH),
+    ("step", "for_each", Renamed("foreach")),
+    ("step", "forEach", Renamed("foreach")),
+    ("step", "items", Renamed("foreach")),
+    ("step", "with_items", Renamed("foreach")),
+    ("step", "loop", USE_FOREACH),
+    ("step", "steps", Renamed("do")),
+    ("step", "max_concurrent", Renamed("parallel")),
+    ("step", "concurrency", Renamed("parallel")),
+    ("step", "dir", Renamed("cwd")),
+    ("step", "workdir", Renamed("cwd")),
+    ("step", "working-directory", Renamed("cwd")),
+    ("step", "working_directory", Renamed("cwd")),
+    ("step", "environment", Renamed("env")),
+    ("step", "envs", Renamed("env")),
+    ("step", "env_file", ENV_FILE),
+    ("step", "dotenv", ENV_FILE),
+    ("step", "continue-on-error", Renamed("continue_on_error")),
+    ("step", "ignore_errors", Renamed("continue_on_error")),
+    ("step", "allow_failure", Renamed("continue_on_error")),
+    ("step", "continue_on", Replaced("write `continue_on_error: true`")),
+    ("step", "timeout-minutes", Replaced("write `timeout:` with its unit, such as `timeout: 10m`")),
+    ("step", "timeout_sec", Replaced("write `timeout:` with its unit, such as `timeout: 10s`")),
+    ("step", "timeout_seconds", Replaced("write `timeout:` with its unit, such as `timeout: 10s`")),
+    ("step", "retries", Replaced("write `retry: 3`, the total number of attempts")),
+    ("step", "retry_policy", Replaced("write `retry: {attempts: 3, delay: 1s}`")),
+    ("step", "repeat", Replaced("write a loop: `states:` with a state that leads back to itself")),
+    ("step", "while", Replaced("write a loop: `states:` with a state that leads back to itself")),
+    ("step", "until", Replaced("write a loop: `states:` with a state that leads back to itself")),
+    ("step", "register", Renamed("capture")),
+    ("step", "output", Renamed("capture")),
+    ("step", "outputs", Replaced("write `capture: NAME`, and read `${NAME}`")),
+    ("step", "save_as", Renamed("capture")),
+    ("step", "else", Replaced("write a second step with the opposite `when:`")),
+    ("step", "call", Renamed("workflow")),
+    ("step", "sub_workflow", Renamed("workflow")),
+    ("step", "arguments", Renamed("params")),
+    ("step", "finalize", Renamed("finally")),
+    ("step", "always", Renamed("finally")),
+    ("retry", "max", Renamed("attempts")),
+    ("retry", "max_attempts", Renamed("attempts")),
+    ("retry", "maxAttempts", Renamed("attempts")),
+    ("retry", "count", Renamed("attempts")),
+    ("retry", "times", Renamed("attempts")),
+    (
+        "retry",
+        "limit",
+        Replaced("write `attempts:`, the total number of attempts, one more than the retries"),
+    ),
+    (
+        "retry",
+        "retries",
+        Replaced("write `attempts:`, the total number of attempts, one more than the retries"),
+    ),
+    (
+        "retry",
+        "max_retries",
+        Replaced("write `attempts:`, the total number of attempts, one more than the retries"),
+    ),
+    ("retry", "interval", Renamed("delay")),
+    ("retry", "initial_delay", Renamed("delay")),
+    ("retry", "wait", Renamed("delay")),
+    ("retry", "max_interval", Renamed("max_delay")),
+    (
+        "input",
+        "enum",
+        Replaced("check it in a first step: `expect: {value: {in: [a, b]}}` on `value: ${inputs.NAME}`"),
+    ),
+    (
+        "input",
+        "options",
+        Replaced("check it in a first step: `expect: {value: {in: [a, b]}}` on `value: ${inputs.NAME}`"),
+    ),
+    (
+        "input",
+        "choices",
+        Replaced("check it in a first step: `expect: {value: {in: [a, b]}}` on `value: ${inputs.NAME}`"),
+    ),
+    ("input", "value", Renamed("default")),
+    ("input", "desc", Renamed("description")),
+    ("http", "data", Renamed("body")),
+    ("http", "json", Renamed("body")),
+    ("http", "payload", Renamed("body")),
+    ("http", "params", Renamed("query")),
+    ("http", "verb", Renamed("method")),
+    ("write_file", "file", Renamed("path")),
+    ("write_file", "text", Renamed("content")),
+    ("write_file", "contents", Renamed("content")),
+    (
+        "workflow",
+        "jobs",
+        Replaced("write the steps of a job under `steps:`, and several jobs as `nodes:` with `needs:`"),
+    ),
+    ("workflow", "on", START_A_RUN),
+    ("workflow", "triggers", START_A_RUN),
+    ("workflow", "schedule", START_A_RUN),
+    ("workflow", "cron", START_A_RUN),
+    ("workflow", "defaults", Replaced("not here: write the key on each step; `env:` holds for all of them")),
+    ("workflow", "env_file", ENV_FILE),
+    ("workflow", "dotenv", ENV_FILE),
+    ("workflow", "environment", Renamed("env")),
+    ("workflow", "envs", Renamed("env")),
+    ("workflow", "variables", Renamed("context")),
+    ("workflow", "vars", Renamed("context")),
+    ("workflow", "params", USE_INPUTS),
+    ("workflow", "tasks", Renamed("steps")),
+    ("workflow", "stages", Renamed("steps")),
+    ("workflow", "pipeline", Renamed("steps")),
+    ("workflow", "outputs", Renamed("exports")),
+    ("workflow", "matrix", USE_FOREACH),
+    ("workflow", "strategy", USE_FOREACH),
+    ("workflow", "concurrency", Replaced("write `locks:`, the paths that only one run may use at a time")),
+    ("workflow", "on_success", Replaced("put steps that run at the end under `steps:`, or under `finally:`")),
+    ("workflow", "handler_on", Replaced("put steps that always run at the end under `finally:`")),
+    ("workflow", "always", Renamed("finally")),
+    ("workflow", "after", Renamed("finally")),
+    ("workflow", "runs-on", Replaced("remove it: a run uses the machine that it is started on")),
+    ("workflow", "shell", Replaced("write it as a step: `steps: [{shell: ...}]`")),
+    ("workflow", "tags", USE_DESCRIPTION),
+    ("workflow", "author", USE_DESCRIPTION),
     ("step", "max_attempts", Replaced("write `retry:` on the step that fails")),
     ("step", "fail_workflow", Replaced("a failed step ends the run unless it has `continue_on_error: true`")),
     (
@@ -282,7 +446,7 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
         "flow",
         Replaced("write the states under `states:`, each with `next:` or `on_yes:` and `on_no:`"),
     ),
-    ("workflow", "state_defs", Replaced("write them under `states:`")),
+    ("workflow", "state_defs", Renamed("states")),
     (
         "state",
         "append_to_messages",

@@ -89,6 +89,17 @@ impl WorkflowLoader {
             let note = format!("it applies to {}", words::code_list(types, "and"));
             self.report(Check::KeyNotHere.at(found.entry.key_span, message).note(note));
         }
+        // Nor is such a key what a misspelt one was meant to be.
+        let object = fields.place.node.span.range();
+        let applies = |name: &str| {
+            fields.object.key(name).is_none_or(|key| key.types.is_empty() || key.types.contains(&kind))
+        };
+        for problem in &mut self.problems {
+            let is_inside = object.contains(&problem.span.range().start);
+            if is_inside && problem.fix.as_ref().is_some_and(|fix| !applies(&fix.text)) {
+                (problem.hints, problem.fix) = (Vec::new(), None);
+            }
+        }
     }
 
     fn read_evaluator(

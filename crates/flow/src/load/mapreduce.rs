@@ -239,8 +239,11 @@ impl WorkflowLoader {
                 }
             };
         }
+        let before = self.problems.len();
         let document = self.read_document(place)?;
-        if let Some(fixed) = document.value.as_fixed()
+        // Of a text with a mistake in it only the mistake is told.
+        if self.problems.len() == before
+            && let Some(fixed) = document.value.as_fixed()
             && fixed.as_list().is_none()
         {
             if let (Some(path), true) = (fixed.as_str(), is_map) {

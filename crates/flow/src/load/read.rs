@@ -142,9 +142,13 @@ impl WorkflowLoader {
         let mut misspelt = Vec::new();
         for (written, entry) in place.node.entries() {
             let Some(key) = object.key(written) else {
-                misspelt.extend(nearest(written, object.names()).and_then(|near| object.key(near)));
+                let renamed = match object.find_unsupported(written) {
+                    Some(UnsupportedKey::Renamed(ours)) => Some(ours),
+                    _ => nearest(written, object.names()),
+                };
+                misspelt.extend(renamed.and_then(|near| object.key(near)));
                 let problem = unknown_key(object, written, entry.key_span, self.problems.len());
-                self.report(problem);
+                self.report(unless_present(problem, place.node));
                 continue;
             };
             let repeats = |found: &&FoundKey<'_>| found.key.name == key.name && key.prefix().is_none();
@@ -236,9 +240,12 @@ impl WorkflowLoader {
             let expected = Form::OneOf(choices).expected();
             let message = format!("`{name}` takes {expected}, not `{text}`");
             let problem = Check::UnknownChoice.at(place.node.span, message);
-            let suggestion = || words::suggest(&text, choices.iter().flat_map(Choice::spellings));
-            let hint = hint_for_word(name, &text).map(str::to_owned).or_else(suggestion);
-            self.report(hint.into_iter().fold(problem, Problem::hint));
+            self.report(if let Some(hint) = hint_for_word(name, &text) {
+                problem.hint(hint)
+            } else {
+                let near = nearest(&text, choices.iter().flat_map(Choice::spellings));
+                near.into_iter().fold(problem, Problem::did_you_mean)
+            });
         }
         found.map(|choice| choice.name)
     }
@@ -559,8 +566,19 @@ pub(super) fn no_bool(name: &str, node: &TreeNode) -> Problem {
     let message = format!("`{name}` takes `true` or `false`, not {}", shown(&node.value));
     let problem = Check::WrongType.at(span_of(node), message);
     match node.value.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
-        "yes" | "on" | "true" => problem.hint("write `true`, without quotes"),
-        "no" | "off" | "false" => problem.hint("write `false`, without quotes"),
+        "yes" | "on" | "true" => problem.replace("write `true`, without quotes", "true"),
+        "no" | "off" | "false" => problem.replace("write `false`, without quotes", "false"),
+        _ => problem,
+    }
+}
+
+/// A problem whose suggestion is not a key that the object has already: to follow it would be the next mistake.
+pub(super) fn unless_present(problem: Problem, object: &TreeNode) -> Problem {
+    match &problem.fix {
+        Some(fix) if object.get(&fix.text).is_some() => {
+            let hints = vec![format!("`{}` is there already: remove one of them", fix.text)];
+            Problem { hints, fix: None, ..problem }
+        }
         _ => problem,
     }
 }
@@ -569,6 +587,9 @@ pub(super) fn no_bool(name: &str, node: &TreeNode) -> Problem {
 /// is done for the first problems of a file only; nobody reads more.
 pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, known: usize) -> Problem {
     match object.find_unsupported(key) {
+        Some(UnsupportedKey::Renamed(ours)) => Check::OldKey
+            .at(span, format!("{} has no key `{key}`", object.title))
+            .replace(format!("write it as `{ours}:`"), ours),
         Some(UnsupportedKey::Replaced(instead)) => {
             Check::OldKey.at(span, format!("{} has no key `{key}` here", object.title)).hint(instead)
         }
@@ -586,11 +607,12 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, kn
             .hint("write the work as a list under `steps:`"),
         None => {
             let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));
-            let suggestion = || words::suggest(key, object.names());
             if known >= MAX_SUGGESTIONS {
                 problem
-            } else if let Some(hint) = hint_for_setting(object, key).or_else(suggestion) {
+            } else if let Some(hint) = hint_for_setting(object, key) {
                 problem.hint(hint)
+            } else if let Some(near) = nearest(key, object.names()) {
+                problem.did_you_mean(near)
             } else {
                 let keys = words::names(object.all_keys().map(|key| key.name));
                 problem.note(format!("keys: {keys}"))

@@ -255,7 +255,8 @@ impl WorkflowLoader {
     fn read_for_each(&mut self, fields: &ObjectFields<'_>) -> Option<Action> {
         let source = fields.get("foreach").and_then(|place| self.read_source(&place, "foreach", false));
         let steps = self.read_steps_of(fields, "do");
-        if fields.found("do").is_none() {
+        // Of `steps` in its place that was told.
+        if fields.found("do").is_none() && fields.place.node.get("steps").is_none() {
             let span = fields.found("foreach")?.entry.key_span;
             self.report(Check::MissingKey.at(span, "`foreach` needs `do`: the steps for each item"));
         }

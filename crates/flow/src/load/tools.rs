@@ -2,7 +2,7 @@
 
 use ecow::EcoString;
 use threadline_lang::Type;
-use threadline_lang::diag::words;
+use threadline_lang::diag::nearest;
 
 use super::read::{LocatedNode, ObjectFields, WorkflowLoader, shown, span_of};
 use crate::checks::Check;
@@ -37,8 +37,10 @@ impl WorkflowLoader {
         }
         let Some((server, tool)) = name.value.split_once('.').filter(|(_, tool)| !tool.is_empty()) else {
             let problem = Check::UnknownTool.at(name.origin.span, format!("unknown tool `{}`", name.value));
-            let hint = words::suggest(&name.value, BUILT_IN);
-            self.report(problem.hint(hint.as_deref().unwrap_or("write a tool of a server as `SERVER.TOOL`")));
+            self.report(match nearest(&name.value, BUILT_IN) {
+                Some(near) => problem.did_you_mean(near),
+                None => problem.hint("write a tool of a server as `SERVER.TOOL`"),
+            });
             return None;
         };
         let params = self.read_document_of(fields, "params");

@@ -137,7 +137,7 @@ impl WorkflowLoader {
             let problem = match nearest(verdict, verdicts.iter().map(EcoString::as_str).chain([ERROR])) {
                 Some(near) => {
                     meant.extend(verdicts.iter().map(EcoString::as_str).find(|known| *known == near));
-                    problem.hint(words::did_you_mean(format_args!("{prefix}{near}")))
+                    problem.did_you_mean(format_args!("{prefix}{near}"))
                 }
                 None if by_action => problem.hint("write `evaluate:` to define the verdicts"),
                 None => problem,

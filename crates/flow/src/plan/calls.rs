@@ -8,7 +8,6 @@ use super::Read;
 use super::check::{Checker, Makers, Readable, Reader, end_of_output, field_after};
 use crate::checks::Check;
 use crate::model::{Action, Call, Given, Input, Workflow};
-use crate::problem::suggest_or_list;
 
 impl Checker<'_> {
     /// A value that a call gives, compared with the input of the called workflow.
@@ -56,7 +55,7 @@ impl Checker<'_> {
         self.problem(if names.is_empty() {
             problem.note("it has no inputs")
         } else {
-            suggest_or_list(problem, &given.name, names.iter().copied(), "inputs")
+            problem.suggest(&given.name, "inputs", names.iter().copied())
         });
     }
 
@@ -92,7 +91,7 @@ impl Checker<'_> {
         self.problem(if names.is_empty() {
             problem.hint(format!("export it there: `exports: {{{field}: ...}}`"))
         } else {
-            suggest_or_list(problem, field, names.iter().copied(), "exports")
+            problem.suggest(field, "exports", names.iter().copied())
         });
         true
     }

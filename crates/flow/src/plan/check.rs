@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::{Fix, Span, nearest};
 use threadline_lang::envelope::MOVED_TO_META;
 use threadline_lang::{
-    Document, Error, Expression, Inferred, Origin, PromisedShape, Reference, ReferenceKind, Scope, Template,
-    Type, Types, Undefined, Warning,
+    Document, Error, ErrorKind, Expression, Inferred, Origin, PromisedShape, Reference, ReferenceKind, Scope,
+    Template, Type, Types, Undefined, Warning,
 };
 
 use threadline_expect::{DocumentKind, Dynamic, Expectations, reads_actual};
@@ -60,6 +60,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     checker.outside_of_steps();
     let steps = 0..checker.plan.steps.len();
     let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
+    checker.foreign_references();
     let exports = checker.exports();
     let graph = checker.graph();
     let old_spellings = checker.old_spellings;
@@ -564,7 +565,7 @@ impl Checker<'_> {
         let problem =
             Check::UnknownAgent.at(agent.origin.span, format!("there is no agent `{}`", agent.value));
         let problem = match nearest(&agent.value, names.iter().copied()) {
-            Some(near) => problem.hint(format!("did you mean `{near}`")),
+            Some(near) => problem.did_you_mean(near),
             None => problem
                 .note(format!("agents: {}", names.join(", ")))
                 .hint(format!("declare it: `agents: {{{}: {{command: [program]}}}}`", agent.value)),
@@ -581,7 +582,7 @@ impl Checker<'_> {
         let message = format!("there is no server `{}`", call.server);
         let problem = Check::UnknownTool.at(call.name.origin.span, message);
         let problem = match nearest(&call.server, names.iter().copied()) {
-            Some(near) => problem.hint(format!("did you mean `{near}.{}`", call.tool)),
+            Some(near) => problem.did_you_mean(format_args!("{near}.{}", call.tool)),
             None if names.is_empty() => {
                 problem.hint(format!("declare it: `servers: {{{}: {{command: [program]}}}}`", call.server))
             }
@@ -636,6 +637,7 @@ impl Checker<'_> {
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
             if !tolerated && !is_handled(handled, origin, &error) {
                 let problem = problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
+                let problem = self.with_format_hint(&error, problem);
                 self.unknown_root(moment, problem);
             }
         }
@@ -643,6 +645,25 @@ impl Checker<'_> {
         if sound && handled.is_empty() && undefined == Undefined::Error {
             self.needed_type(field, inferred.types);
         }
+    }
+
+    /// Of a condition that is the text a program printed, it may be meant that the text is a bool.
+    fn with_format_hint(&self, error: &Error, problem: Problem) -> Problem {
+        if !matches!(error.kind(), ErrorKind::Expected { expected: "a bool", got: Type::Text, .. }) {
+            return problem;
+        }
+        let name = self.plan.workflow.file.text().get(problem.span.range()).unwrap_or_default();
+        let named =
+            |field: &Option<Field<EcoString>>| field.as_ref().is_some_and(|field| field.value == name);
+        let prints = |step: &Step| {
+            matches!(step.action, Action::Shell { .. } | Action::Argv(_))
+                && (named(&step.id) || named(&step.capture))
+        };
+        if self.plan.steps.iter().any(|planned| prints(&planned.step)) {
+            let hint = format!("or give `{name}` a bool: `capture_format: boolean` on that step");
+            return problem.hint(hint);
+        }
+        problem
     }
 
     /// What the language says of a field that works.
@@ -664,13 +685,17 @@ impl Checker<'_> {
         if self.unknown(problem.span, &name) {
             return;
         }
+        let known_elsewhere = |problem: &mut Problem, hint: String| {
+            (problem.hints, problem.fix) = (vec![hint], None);
+        };
         if let Some(instead) = hint_for_root(&name) {
-            problem.hints = vec![instead.to_owned()];
+            known_elsewhere(&mut problem, instead.to_owned());
         } else if self.plan.workflow.env.iter().any(|variable| variable.name == name) {
             let hint = format!("`env:` is for programs: name it in `context:` and read `context.{name}`");
-            problem.hints = vec![hint];
+            known_elsewhere(&mut problem, hint);
         } else if moment == Moment::Selection {
-            problem.hints = vec![format!("a field of the item: `item.{name}`")];
+            known_elsewhere(&mut problem, format!("a field of the item: `item.{name}`"));
+            problem.fix = Some(Fix::new(problem.span, format!("item.{name}")));
         }
         self.problem(problem);
     }
@@ -824,13 +849,14 @@ impl Checker<'_> {
         let Some(&owner) = self.of_items.get(name) else { return false };
         if let Action::Phase(phase) = &self.plan.steps[owner as usize].step.action {
             let key = phase.kind.key();
-            let message = format!("`{name}` belongs to the phase `{key}`: its names end with it");
+            let message = format!("`{name}` is only visible inside `{key}`");
             let scope = self.plan.part(owner, Part::Do).map_or(0, |list| self.names.of(list));
             let named = self.names.scopes[scope].names.get(name);
+            let export = format!("export it: `{key}: {{steps: [...], exports: [{name}]}}`");
             let hint = if named.is_some_and(|named| !named.captures.is_empty()) {
-                format!("export it there, `exports: [{name}]`, or read `${{{key}.variables.{name}}}`")
+                format!("{export}, or read `${{{key}.variables.{name}}}`")
             } else {
-                format!("export it there: `exports: [{name}]`")
+                export
             };
             self.problem(Check::EndsWithItem.at(span, message).hint(hint));
             return true;

@@ -240,7 +240,7 @@ impl Checker<'_> {
         let from = reference.span.start + 4;
         for problem in problems {
             let span = Span { start: from + problem.span.start, end: from + problem.span.end };
-            self.shell_problem(&ShellProblem { span, ..problem }, origin);
+            self.shell_problem(&ShellProblem { span, fix: None, ..problem }, origin);
         }
     }
 
@@ -250,7 +250,7 @@ impl Checker<'_> {
             let hint = format!(
                 "`context.{name}` was set from outside and would run as code: pass `--trust-set` to allow it"
             );
-            problem.hints = vec![hint];
+            (problem.hints, problem.fix) = (vec![hint], None);
         }
         self.unknown_root(Moment::Attempt, problem);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::Reference;
-use threadline_lang::diag::{Span, words};
+use threadline_lang::diag::{Span, nearest};
 
 use super::check::{Checker, Reader};
 use super::context::circles;
@@ -122,8 +122,8 @@ impl Checker<'_> {
         }
         let ids = nodes.iter().filter_map(id_of).map(|id| id.value.as_str());
         let problem = Check::UnknownNode.at(span, format!("unknown node `{id}`"));
-        let hint = words::suggest(id, ids);
-        self.problem(hint.into_iter().fold(problem, Problem::hint));
+        let near = nearest(id, ids);
+        self.problem(near.into_iter().fold(problem, Problem::did_you_mean));
         None
     }
 

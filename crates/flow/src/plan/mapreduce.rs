@@ -2,7 +2,7 @@
 //! read.
 
 use threadline_lang::Reference;
-use threadline_lang::diag::{Span, words};
+use threadline_lang::diag::{Span, nearest};
 
 use super::check::{Checker, Makers, Reader};
 use super::{Part, Read, StepNumber};
@@ -21,12 +21,13 @@ impl Checker<'_> {
             if scope == 0 || !names.contains_key(&name.value) {
                 let key = phase.kind.key();
                 let message = format!("no step of `{key}` defines `{}`", name.value);
-                let hint = words::suggest(&name.value, names.keys().map(ecow::EcoString::as_str));
-                let hint = hint.filter(|_| scope != 0);
+                let near = nearest(&name.value, names.keys().map(ecow::EcoString::as_str));
                 let problem = Check::UnknownExport.at(name.origin.span, message);
-                self.problem(
-                    problem.hint(hint.as_deref().unwrap_or("add an `id` or `capture: NAME` to the step")),
-                );
+                let problem = match near.filter(|_| scope != 0) {
+                    Some(near) => problem.did_you_mean(near),
+                    None => problem.hint("add an `id` or `capture: NAME` to the step"),
+                };
+                self.problem(problem);
             }
         }
     }

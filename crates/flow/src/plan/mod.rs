@@ -6,6 +6,7 @@ mod calls;
 mod check;
 mod command;
 mod context;
+mod foreign;
 mod graph;
 mod mapreduce;
 mod names;

@@ -15,7 +15,6 @@ use super::check::{Checker, Reader, field_after};
 use super::{ResolvedRoutes, SELF, States};
 use crate::checks::Check;
 use crate::model::{Action, Moment, Routes, Shape, Step, Target, Terminal};
-use crate::problem::suggest_or_list;
 
 pub(super) use ways::RouteGraph;
 
@@ -78,7 +77,7 @@ impl Checker<'_> {
         }
         let names = &self.plan.lists[0].names;
         let problem = Check::UnknownState.at(target.origin.span, format!("unknown state `{}`", target.value));
-        self.problem(suggest_or_list(problem, &target.value, names.iter().map(EcoString::as_str), "states"));
+        self.problem(problem.suggest(&target.value, "states", names.iter().map(EcoString::as_str)));
         None
     }
 

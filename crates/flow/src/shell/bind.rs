@@ -320,6 +320,7 @@ pub(super) fn problem(
         span: reference.span(),
         message: message.into(),
         hint: Some(hint.to_owned()),
+        fix: None,
     }
 }
 
@@ -366,6 +367,7 @@ pub(super) fn refuse_environment(name: &str, value: &str, hazard: &Hazard) -> Op
         span: Span::default(),
         message: format!("the script uses `{name}` where a value {}{only}", hazard.effect),
         hint: Some(hazard.fix.to_owned()),
+        fix: None,
     })
 }
 

@@ -514,14 +514,16 @@ pub static HAZARDS: &[&Hazard] = &[
         fix: "put it in the environment: `V=${v} awk '{ print ENVIRON[\"V\"] }'`",
         example: "awk -v x=${v} '{ print x }'",
     },
+    &FILE_OR_TEXT,
+    &FILE_OR_HEADER,
     &Hazard {
-        id: "file-or-text",
+        id: "file-or-form",
         effect: "is read as the name of a file if it starts with `@`",
         programs: &["curl"],
-        selector: ArgSelector::Options(FILE_OR_TEXT_OPTIONS),
+        selector: ArgSelector::Options(&["-F", "--form", "--data-urlencode"]),
         rule: HazardRule::Warn,
-        fix: "write `--data-raw ${v}`, or put it on standard input with `--data-binary @-`",
-        example: "curl -d ${v} http://127.0.0.1:9/",
+        fix: "write `--form-string name=${v}`, or put it on standard input with `--data-binary @-`",
+        example: "curl -F name=${v} http://127.0.0.1:9/",
     },
     &REGEX,
     &UNQUOTED_VARIABLE,
@@ -898,11 +900,27 @@ const SQL_INPUT_PROGRAMS: &[&str] = &[
     "psql", "mysql", "mariadb", "sqlite3", "duckdb", "clickhouse-client", "redis-cli", "mongosh", "mongo",
 ];
 
-#[rustfmt::skip]
-const FILE_OR_TEXT_OPTIONS: &[&str] = &[
-    "-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "-F", "--form", "--json", "-H",
-    "--header", "-T",
-];
+/// A body that can be the name of a file; the first character decides.
+pub(super) static FILE_OR_TEXT: Hazard = Hazard {
+    id: "file-or-text",
+    effect: "is read as the name of a file if it starts with `@`",
+    programs: &["curl"],
+    selector: ArgSelector::Options(&["-d", "--data", "--data-binary", "--data-ascii", "--json"]),
+    rule: HazardRule::Warn,
+    fix: "write `--data-raw ${v}`, or put it on standard input with `--data-binary @-`",
+    example: "curl -d ${v} http://127.0.0.1:9/",
+};
+
+/// A header that can be the name of a file; the first character decides.
+pub(super) static FILE_OR_HEADER: Hazard = Hazard {
+    id: "file-or-header",
+    effect: "is read as the name of a file if it starts with `@`",
+    programs: &["curl"],
+    selector: ArgSelector::Options(&["-H", "--header"]),
+    rule: HazardRule::Warn,
+    fix: "write the name of the header before it: `-H \"Name: \"${v}`",
+    example: "curl -H ${v} http://127.0.0.1:9/",
+};
 
 const NO_VALUES: &[(&str, usize)] = &[];
 

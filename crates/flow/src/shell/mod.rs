@@ -43,7 +43,7 @@ mod words;
 mod wrappers;
 
 use ecow::EcoString;
-use threadline_lang::diag::{Diagnostic, Severity, Span};
+use threadline_lang::diag::{Diagnostic, Fix, Severity, Span};
 use threadline_lang::{Embedded, Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
@@ -166,13 +166,22 @@ pub struct ShellProblem {
     pub message: String,
     /// How to fix it.
     pub hint: Option<String>,
+    /// The change that does so.
+    pub fix: Option<Box<Fix>>,
 }
 
 impl ShellProblem {
     /// An error of the language in a shell text.
     fn from_error(error: &Error) -> Self {
-        let Diagnostic { id, span, message, hints, .. } = error.diagnostic();
-        Self { id, severity: Severity::Error, span, message, hint: hints.into_iter().next() }
+        let Diagnostic { id, span, message, hints, fix, .. } = error.diagnostic();
+        Self {
+            id,
+            severity: Severity::Error,
+            span,
+            message,
+            hint: hints.into_iter().next(),
+            fix: fix.map(Box::new),
+        }
     }
 
     /// The diagnostic for people.
@@ -184,6 +193,7 @@ impl ShellProblem {
             span: self.span,
             notes: Vec::new(),
             hints: self.hint.iter().cloned().collect(),
+            fix: self.fix.as_deref().cloned(),
             file: None,
         }
     }
@@ -274,6 +284,7 @@ fn refuse_overlap(edits: &[Edit]) -> Option<ShellProblem> {
         span: Span::new(pair[0].range.start, pair[0].range.end),
         message: "the meaning of this text is ambiguous".to_owned(),
         hint: Some("write it differently, or set `interpolate: false`".to_owned()),
+        fix: None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Decides whether a `${` is a reference of the workflow or a parameter of the shell.
 
 use ecow::EcoString;
-use threadline_lang::diag::{Severity, words};
+use threadline_lang::diag::{Fix, Severity, nearest, words};
 use threadline_lang::{BUILT_IN_KINDS, BUILT_IN_ROOTS};
 
 use super::options::{any_option, has_option, operands, takes_value};
@@ -177,13 +177,17 @@ impl ScriptReader<'_> {
         let names = known.chain(self.names.set.iter().map(EcoString::as_str)).chain(BUILT_IN_ROOTS);
         let takes_kind = rest.starts_with(':') && !rest.starts_with(":-");
         let kinds = BUILT_IN_KINDS.into_iter().filter(|_| takes_kind);
-        let hint = words::suggest(name, names.chain(kinds)).unwrap_or_else(|| {
-            if dotted {
-                "name a step, a capture, or another root that is in scope here".to_owned()
-            } else {
-                format!("set `{name}` in the script or in `env:`, or write `$${{{name}}}` for the shell")
-            }
-        });
+        let near = nearest(name, names.chain(kinds)).map(str::to_owned);
+        let hint = near.as_ref().map_or_else(
+            || {
+                if dotted {
+                    "name a step, a capture, or another root that is in scope here".to_owned()
+                } else {
+                    format!("set `{name}` in the script or in `env:`, or write `$${{{name}}}` for the shell")
+                }
+            },
+            words::did_you_mean,
+        );
         let message = if dotted {
             format!("unknown name `{name}`")
         } else {
@@ -193,6 +197,7 @@ impl ScriptReader<'_> {
         if let Owner::Unclear(problem) = &mut owner {
             let start = at + 2 + (self.text[at + 2..].len() - self.text[at + 2..].trim_start().len());
             problem.span = self.span(start, start + name.len());
+            problem.fix = near.map(|near| Box::new(Fix::new(problem.span, near)));
             // After text of unknown content the shell may know the name.
             if !dotted && self.names.unknown_from.is_some_and(|from| from <= at) {
                 problem.severity = Severity::Warning;
@@ -212,7 +217,7 @@ impl ScriptReader<'_> {
         let span = self.span(at, (at + length).min(self.end));
         let message = words::shorten(message, MAX_MESSAGE).into_owned();
         let hint = Some(hint).filter(|hint| hint.len() <= MAX_MESSAGE);
-        Owner::Unclear(ShellProblem { id, severity: Severity::Error, span, message, hint })
+        Owner::Unclear(ShellProblem { id, severity: Severity::Error, span, message, hint, fix: None })
     }
 
     /// The text in the braces, up to the first closing brace.

@@ -95,6 +95,7 @@ impl ReferenceSlot {
             span: self.reference.span(),
             message,
             hint: Some(hazard.fix.to_owned()),
+            fix: None,
         })
     }
 }
@@ -297,8 +298,14 @@ pub(super) fn read_inner(text: &str, context: &AnalysisContext<'_>) -> Option<Sc
 
 fn too_long(limit: usize) -> ReadText {
     let message = format!("over the limit: {}, at most {limit} bytes", Limit::Source.name());
-    let problem =
-        ShellProblem { id: "limit", severity: Severity::Error, span: Span::default(), message, hint: None };
+    let problem = ShellProblem {
+        id: "limit",
+        severity: Severity::Error,
+        span: Span::default(),
+        message,
+        hint: None,
+        fix: None,
+    };
     ReadText {
         text: EcoString::new(),
         tree: ScriptTree::default(),
@@ -422,7 +429,7 @@ impl<'a> ScriptReader<'a> {
         hint: String,
     ) {
         let span = self.span(range.start, range.end);
-        self.push_problem(ShellProblem { id, severity, span, message, hint: Some(hint) });
+        self.push_problem(ShellProblem { id, severity, span, message, hint: Some(hint), fix: None });
     }
 
     pub(super) fn push_problem(&mut self, problem: ShellProblem) {
@@ -609,6 +616,7 @@ impl<'a> ScriptReader<'a> {
                     hint: Some(
                         "write it on its own, outside of quotes, as an argument or in a list".to_owned(),
                     ),
+                    fix: None,
                 });
             }
         }

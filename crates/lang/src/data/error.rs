@@ -4,7 +4,7 @@ use std::fmt;
 
 use ecow::EcoString;
 
-use crate::diag::Span;
+use crate::diag::{Fix, Span, words};
 use crate::limits::Limit;
 use crate::value::{MAX_DEPTH, MAX_DIGITS, MAX_SIZE};
 
@@ -17,6 +17,8 @@ pub struct ReadError {
     pub span: Span,
     /// What to do about it, when there is one thing to do.
     pub hint: Option<&'static str>,
+    /// The change that does it.
+    pub fix: Option<Box<Fix>>,
 }
 
 /// What is wrong with a data file.
@@ -135,7 +137,17 @@ impl ReadError {
 impl ReadError {
     /// An error without a hint.
     pub fn new(kind: ReadErrorKind, span: Span) -> Self {
-        Self { kind, span, hint: None }
+        Self { kind, span, hint: None, fix: None }
+    }
+
+    /// What to do about it, as precisely as it can be told without a word of the text.
+    pub fn advice(&self) -> Option<String> {
+        let spaces =
+            self.fix.as_ref().filter(|fix| !fix.text.is_empty() && fix.text.trim_matches(' ').is_empty());
+        match spaces {
+            Some(fix) => Some(format!("indent this line by {}", words::count(fix.text.len(), "space"))),
+            None => self.hint.map(str::to_owned),
+        }
     }
 
     /// The same error with a hint.

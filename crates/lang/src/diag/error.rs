@@ -4,7 +4,7 @@ use std::fmt;
 
 use ecow::EcoString;
 
-use super::Span;
+use super::{Fix, Span};
 use crate::data::Style;
 use crate::limits::Limit;
 use crate::syntax::SyntaxError;
@@ -20,6 +20,7 @@ struct Details {
     span: Span,
     origin: Option<Origin>,
     reads: Vec<ValueRead>,
+    fix: Option<Fix>,
     sealed: bool,
 }
 
@@ -232,7 +233,7 @@ pub enum ParseClass {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, span: Span) -> Self {
-        Self(Box::new(Details { kind, span, origin: None, reads: Vec::new(), sealed: false }))
+        Self(Box::new(Details { kind, span, origin: None, reads: Vec::new(), fix: None, sealed: false }))
     }
 
     pub(crate) fn limit(limit: Limit, max: u64, span: Span) -> Self {
@@ -248,10 +249,10 @@ impl Error {
     }
 
     pub(crate) fn parse(problem: SyntaxError) -> Self {
-        let SyntaxError { class, span, message, hint } = problem;
+        let SyntaxError { class, span, message, hint, fix } = problem;
         match class {
             ParseClass::Limit(limit, max) => Self::limit(limit, max, span),
-            class => Self::new(ErrorKind::Parse { class, message, hint }, span),
+            class => Self::new(ErrorKind::Parse { class, message, hint }, span).with_fix(fix),
         }
     }
 
@@ -327,6 +328,16 @@ impl Error {
 
     pub(crate) fn with_origin(mut self, origin: &Origin) -> Self {
         self.0.origin.get_or_insert_with(|| origin.clone());
+        self
+    }
+
+    /// What its hint says, as a change of the text.
+    pub(super) fn written_fix(&self) -> Option<&Fix> {
+        self.0.fix.as_ref()
+    }
+
+    pub(crate) fn with_fix(mut self, fix: Option<Fix>) -> Self {
+        self.0.fix = fix;
         self
     }
 

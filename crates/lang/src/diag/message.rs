@@ -35,15 +35,33 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do.
     pub hints: Vec<String>,
+    /// The change that does what the first hint says, where that is one replacement.
+    pub fix: Option<Fix>,
     /// The file it stands in, where that is another than the one that was asked about.
     pub file: Option<SourceFile>,
+}
+
+/// A change of a text that puts a problem right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// The bytes that are replaced; empty where something is inserted.
+    pub span: Span,
+    /// What stands there afterwards.
+    pub text: String,
+}
+
+impl Fix {
+    /// The replacement of a part of a text.
+    pub fn new(span: Span, text: impl Into<String>) -> Self {
+        Self { span, text: text.into() }
+    }
 }
 
 impl Diagnostic {
     /// An error with nothing but a message.
     pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
         let (severity, notes, hints) = (Severity::Error, Vec::new(), Vec::new());
-        Self { id, severity, message: message.into(), span, notes, hints, file: None }
+        Self { id, severity, message: message.into(), span, notes, hints, fix: None, file: None }
     }
 
     /// A warning with nothing but a message.
@@ -56,6 +74,20 @@ impl Diagnostic {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// With the name that was probably meant in place of the one it stands at.
+    #[must_use]
+    pub fn did_you_mean(self, spelling: impl fmt::Display) -> Self {
+        let fix = Fix::new(self.span, spelling.to_string());
+        Self { fix: Some(fix), ..self.hint(words::did_you_mean(spelling)) }
+    }
+
+    /// With a hint, and with what is to stand in place of what it stands at.
+    #[must_use]
+    pub fn replace(self, hint: impl Into<String>, text: impl Into<String>) -> Self {
+        let fix = Fix::new(self.span, text);
+        Self { fix: Some(fix), ..self.hint(hint) }
     }
 
     /// With something else to know.
@@ -75,8 +107,8 @@ impl Diagnostic {
         known: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
     ) -> Self {
         let known = known.into_iter();
-        match words::suggest(name, known.clone()) {
-            Some(hint) => self.hint(hint),
+        match nearest(name, known.clone()) {
+            Some(near) => self.did_you_mean(near),
             None => self.note(format!("{what}: {}", words::names(known))),
         }
     }
@@ -139,6 +171,7 @@ impl Error {
             span: self.span(),
             notes,
             hints: self.hints(),
+            fix: self.fix(),
             file: None,
         }
     }
@@ -150,6 +183,23 @@ impl Error {
             ErrorKind::FieldNotFound { available, .. } => Some(names("fields there", available)),
             ErrorKind::Element { cause, .. } => cause.names_note(),
             _ => None,
+        }
+    }
+
+    /// What to write in place of what stands at the span, or inside of it.
+    fn fix(&self) -> Option<Fix> {
+        let named = |name: &str, available: &[EcoString]| {
+            let near = nearest(name, available.iter().map(EcoString::as_str))?;
+            crate::syntax::is_plain_name(near).then(|| Fix::new(self.span(), near))
+        };
+        match self.kind() {
+            ErrorKind::UnknownRoot { name, available, .. } => named(name, available),
+            ErrorKind::FieldNotFound { field, available, hint: None, .. } => named(field, available),
+            ErrorKind::EnvNotSet { nearest: Some(near), .. } => {
+                Some(Fix::new(self.span(), format!("env.{near}")))
+            }
+            ErrorKind::Element { cause, .. } => cause.fix(),
+            _ => self.written_fix().cloned(),
         }
     }
 
@@ -182,7 +232,15 @@ impl Error {
             ErrorKind::StepIntoNull { path, step } => {
                 hints.push(format!("for a value that may be null give a default: `${{{path}{step}:-text}}`"));
             }
-            ErrorKind::Element { cause, .. } => hints.extend(cause.hints()),
+            ErrorKind::Element { cause, .. } => match cause.kind() {
+                ErrorKind::StepIntoNull { path, step } => {
+                    let path = path.strip_prefix("it.").unwrap_or(path);
+                    hints.push(format!(
+                        "for a value that may be null give a default: `default({path}{step}, 0)`"
+                    ));
+                }
+                _ => hints.extend(cause.hints()),
+            },
             ErrorKind::Limit { limit: Limit::Elements, .. } => hints.push(
                 "aggregate them with `where`, `count`, `sum` or the like, or take a slice: `[0:100]`"
                     .to_owned(),

@@ -6,7 +6,7 @@ pub mod error;
 mod message;
 pub mod words;
 
-pub use message::{Diagnostic, Severity, excerpt, preview};
+pub use message::{Diagnostic, Fix, Severity, excerpt, preview};
 
 /// A range of bytes in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
@@ -46,6 +46,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     known
         .into_iter()
         .filter(|candidate| *candidate != name && candidate.chars().count().abs_diff(length) <= allowed)
+        .filter(|candidate| negates(candidate) == negates(name))
         .map(|candidate| {
             let distance =
                 if candidate.eq_ignore_ascii_case(name) { 0 } else { strsim::osa_distance(name, candidate) };
@@ -54,6 +55,13 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Whether a name says no, as `shouldNotContain`, `not_in` and `not-matches` do: to offer one name that does for another
+/// that does not would turn a file into its opposite.
+fn negates(name: &str) -> bool {
+    let begins = name.strip_prefix("not").is_some_and(|rest| rest.starts_with(char::is_uppercase));
+    begins || name.contains("Not") || name.split(['_', '-', '.', ' ']).any(|word| word == "not")
 }
 
 /// Defines `Check`: the sorts of problems that a kind of file can have, each with a stable id, a line of documentation and

@@ -13,8 +13,8 @@ mod stream;
 
 use std::ops::Deref;
 
-use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, ValueRead};
+use crate::diag::{Fix, Span};
 use crate::limits::Limit;
 use crate::scope::Scope;
 use crate::syntax::{NodeId, NodeRange, Program, RootKind, SyntaxNode, TemplatePart};
@@ -275,10 +275,12 @@ impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
         (left_node, right_node): (NodeId, NodeId),
     ) -> Error {
         let source = |node| self.program.print_expression(node);
-        let hint = conversion_hint(op, (&source(left_node), left), (&source(right_node), right));
+        let (left_source, right_source) = (source(left_node), source(right_node));
+        let advice = conversion(op, (&left_source, left), (&right_source, right));
         let max = self.session.limits.text_result as u64;
         let span = self.program.span(id);
-        Error::operands(op.symbol(), error, span, hint, max).with_reads(self.reads(id))
+        let (hint, fix) = self.advise(span, &left_source, advice);
+        Error::operands(op.symbol(), error, span, hint, max).with_reads(self.reads(id)).with_fix(fix)
     }
 
     /// Values of two types are never equal. That is worth a note, unless one asks for null.
@@ -385,22 +387,36 @@ impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
     #[cold]
     pub(crate) fn not_a_bool(&self, id: NodeId, place: &str, value: &Value) -> Error {
         let source = self.program.print_expression(id);
-        let hint = match value.kind() {
-            Type::Text if matches!(value.as_str(), Some("true" | "false")) => {
-                format!("write `bool({source})`")
-            }
-            Type::Text => format!("write a comparison, such as `{source} != \"\"`"),
-            Type::Int | Type::Decimal => format!("write a comparison, such as `{source} != 0`"),
-            Type::List | Type::Object => format!("write a comparison, such as `len({source}) > 0`"),
-            Type::Null | Type::Bool => format!("write a comparison, such as `{source} != null`"),
+        let spelling = match value.kind() {
+            Type::Text if matches!(value.as_str(), Some("true" | "false")) => format!("bool({source})"),
+            Type::Text => format!("{source} != \"\""),
+            Type::Int | Type::Decimal => format!("{source} != 0"),
+            Type::List | Type::Object => format!("len({source}) > 0"),
+            Type::Null | Type::Bool => format!("{source} != null"),
         };
+        let offer = if spelling.starts_with("bool(") { "write" } else { "write a comparison, such as" };
+        let hint = format!("{offer} `{spelling}`");
         let kind = ErrorKind::Expected {
             place: place.to_owned(),
             expected: "a bool",
             got: value.kind(),
             hint: Some(hint),
         };
-        Error::new(kind, self.program.span(id)).with_reads(self.reads(id))
+        let fix = self.rewritten(self.program.span(id), &source, spelling);
+        Error::new(kind, self.program.span(id)).with_reads(self.reads(id)).with_fix(fix)
+    }
+
+    /// A hint that shows what to write in place of a part of the text, and the replacement.
+    fn advise(&self, span: Span, source: &str, advice: Option<Advice>) -> (Option<String>, Option<Fix>) {
+        let Some((offer, spelling)) = advice else { return (None, None) };
+        (Some(format!("{offer} `{spelling}`")), self.rewritten(span, source, spelling))
+    }
+
+    /// The replacement of a part of the text, unless the part stands in a text with escapes, whose places are not kept.
+    fn rewritten(&self, span: Span, source: &str, spelling: String) -> Option<Fix> {
+        let begins_quoted = |text: &str| text.starts_with(['"', '\'']);
+        let kept = begins_quoted(self.program.text(span)) == begins_quoted(source);
+        kept.then(|| Fix::new(span, spelling))
     }
 
     fn terms(&mut self, id: NodeId, first: NodeId, rest: NodeRange) -> Result<Val<'a>, Error> {
@@ -417,11 +433,14 @@ impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
             value =
                 ops::binary(*op, &value, &right_value, self.session.limits.text_result).map_err(|error| {
                     let left = self.program.text(Span { start, end }).trim();
-                    let hint =
-                        conversion_hint(*op, (left, &value), (self.program.text(right_span), &right_value));
+                    let advice =
+                        conversion(*op, (left, &value), (self.program.text(right_span), &right_value));
                     let span = Span { start, end: right_span.end };
                     let max = self.session.limits.text_result as u64;
-                    Error::operands(op.symbol(), &error, span, hint, max).with_reads(self.reads(id))
+                    let (hint, fix) = self.advise(span, left, advice);
+                    Error::operands(op.symbol(), &error, span, hint, max)
+                        .with_reads(self.reads(id))
+                        .with_fix(fix)
                 })?;
             self.spend_size(id, &value)?;
             end = right_span.end;
@@ -498,36 +517,39 @@ fn part_span(part: &TemplatePart) -> Span {
     }
 }
 
+/// The words of a hint before what it shows, and what it shows.
+type Advice = (&'static str, String);
+
 /// What to write when one side is text that could be a number, or a number that could be text.
-fn conversion_hint(
+fn conversion(
     op: BinaryOp,
     (left_source, left): (&str, &Value),
     (right_source, right): (&str, &Value),
-) -> Option<String> {
+) -> Option<Advice> {
     let numeric = |kind| matches!(kind, Type::Int | Type::Decimal);
     let symbol = op.symbol();
     if matches!(op, BinaryOp::In | BinaryOp::NotIn) {
         let in_text = right.kind() == Type::Text && !matches!(left.kind(), Type::List | Type::Object);
-        return in_text.then(|| format!("write `text({left_source}) {symbol} {right_source}`"));
+        return in_text.then(|| ("write", format!("text({left_source}) {symbol} {right_source}")));
     }
     match (left.kind(), right.kind()) {
         (Type::Text, right) if numeric(right) && op == BinaryOp::Add => {
-            Some(format!("to join texts write `{left_source} + text({right_source})`"))
+            Some(("to join texts write", format!("{left_source} + text({right_source})")))
         }
         (left, Type::Text) if numeric(left) && op == BinaryOp::Add => {
-            Some(format!("to join texts write `text({left_source}) + {right_source}`"))
+            Some(("to join texts write", format!("text({left_source}) + {right_source}")))
         }
         (Type::Text, right) if numeric(right) => {
-            Some(format!("write `number({left_source}) {symbol} {right_source}`"))
+            Some(("write", format!("number({left_source}) {symbol} {right_source}")))
         }
         (left, Type::Text) if numeric(left) => {
-            Some(format!("write `{left_source} {symbol} number({right_source})`"))
+            Some(("write", format!("{left_source} {symbol} number({right_source})")))
         }
         (Type::Null, _) => {
-            Some(format!("give a default: `default({left_source}, 0) {symbol} {right_source}`"))
+            Some(("give a default:", format!("default({left_source}, 0) {symbol} {right_source}")))
         }
         (_, Type::Null) => {
-            Some(format!("give a default: `{left_source} {symbol} default({right_source}, 0)`"))
+            Some(("give a default:", format!("{left_source} {symbol} default({right_source}, 0)")))
         }
         _ => None,
     }

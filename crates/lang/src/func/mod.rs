@@ -17,6 +17,7 @@ pub(crate) mod measure;
 mod missing;
 mod number;
 mod order;
+mod other_names;
 #[cfg(feature = "regex")]
 mod pattern;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod tests;
 mod text;
 pub(crate) mod time;
 
+pub(crate) use other_names::{instead, meant};
 #[cfg(feature = "regex")]
 pub(crate) use pattern::PatternCache;
 pub use time::duration_seconds;

@@ -19,7 +19,7 @@ use crate::limits::Limits;
 use crate::syntax::Syntax;
 use crate::value::Value;
 
-pub use place::{PlaceFinder, in_order, of_language, place_in};
+pub use place::{PlaceFinder, fix_in, in_order, of_language, place_in};
 pub use tree::{TreeEntry, TreeNode, TreeStep};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';

@@ -3,12 +3,30 @@
 use crate::data::Style;
 use crate::data::locate::ScalarPlaces;
 use crate::diag::error::{Error, Origin};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, Fix, Span};
 
 /// An error of the language in a scalar of the file.
 pub fn of_language(error: &Error, origin: &Origin, text: &str) -> Diagnostic {
     let origin = error.origin().unwrap_or(origin);
-    Diagnostic { span: place_in(origin, error.span(), text), ..error.diagnostic() }
+    let diagnostic = error.diagnostic();
+    let fix = diagnostic.fix.clone().and_then(|fix| fix_in(origin, fix, text));
+    Diagnostic { span: place_in(origin, error.span(), text), fix, ..diagnostic }
+}
+
+/// A change of a scalar's text as a change of the file, where what is put in can be written there as it is or with
+/// escapes.
+pub fn fix_in(origin: &Origin, fix: Fix, text: &str) -> Option<Fix> {
+    let span = place_in(origin, fix.span, text);
+    let put_in = match origin.style {
+        Style::Json | Style::Double => {
+            let quoted = crate::value::quoted(&fix.text);
+            quoted[1..quoted.len() - 1].to_owned()
+        }
+        Style::Single => fix.text.replace('\'', "''"),
+        Style::Plain if fix.text.contains(": ") || fix.text.contains(" #") => return None,
+        Style::Plain | Style::Literal | Style::Folded => fix.text,
+    };
+    Some(Fix { span, text: put_in })
 }
 
 /// Problems in the order of the file, each once: what an alias repeats is wrong once.

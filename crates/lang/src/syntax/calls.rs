@@ -71,13 +71,17 @@ impl Parser<'_, '_> {
     fn unknown_kind<T>(&self, opened: usize, start: usize, name: &str) -> Parsed<T> {
         let span = self.span(start, self.pos);
         let known = BUILT_IN_KINDS.iter().copied().chain(self.syntax.kinds.iter().map(EcoString::as_str));
-        let hint = if let Some(near) = nearest(name, known) {
-            words::did_you_mean(format_args!("{near}:"))
-        } else {
-            let rest = &self.text[self.pos + 1..self.after_balanced(opened)];
-            format!("for a default write `${{{name}:-{rest}`")
-        };
-        self.problem_with(ParseClass::UnknownKind, span, format!("unknown kind `{name}:`"), hint)
+        let message = format!("unknown kind `{name}:`");
+        if let Some(near) = nearest(name, known) {
+            let at = self.span(start, start + name.len() + 1);
+            let fix = (at, format!("{near}:"));
+            return self.problem_to_fix(ParseClass::UnknownKind, span, message, "did you mean", fix);
+        }
+        let end = self.after_balanced(opened);
+        // Shells write `:=` for a default that they also keep.
+        let rest = &self.text[self.pos + 1..end];
+        let hint = format!("for a default write `${{{name}:-{}`", rest.strip_prefix('=').unwrap_or(rest));
+        self.problem_with(ParseClass::UnknownKind, span, message, hint)
     }
 
     /// A computed value; `json` is a function whose source is the output of the step before unless one is given.
@@ -201,15 +205,16 @@ impl Parser<'_, '_> {
         let span = self.span(start, start + name.len());
         let names = func::FUNCTIONS.iter().map(|function| function.name);
         let message = format!("unknown function `{name}`");
-        match nearest(name, names) {
+        match func::meant(name).or_else(|| nearest(name, names)) {
             Some(near) => {
-                self.problem_with(ParseClass::UnknownFunction, span, message, words::did_you_mean(near))
+                let fix = (span, near);
+                self.problem_to_fix(ParseClass::UnknownFunction, span, message, "did you mean", fix)
             }
             None => self.problem_with(
                 ParseClass::UnknownFunction,
                 span,
                 message,
-                "the reference lists the functions, each also a filter",
+                func::instead(name).unwrap_or("the reference lists the functions, each also a filter"),
             ),
         }
     }

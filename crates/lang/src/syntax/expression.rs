@@ -36,8 +36,22 @@ impl<'s> Parser<'s, '_> {
 
     fn trailing<T>(&self) -> Parsed<T> {
         match self.peek() {
+            Some(b'=') if self.peek_at(1) == Some(b'~') => self.problem_with(
+                ParseClass::Syntax,
+                self.span(self.pos, self.pos + 2),
+                "`=~` does not compare",
+                "write `matches(text, \"pattern\")`",
+            ),
             Some(b'=') => {
-                self.problem_with(ParseClass::Syntax, self.here(), "`=` does not compare", "write `==`")
+                let (len, meant) = match self.peek_at(1) {
+                    Some(b'>') => (2, ">="),
+                    Some(b'<') => (2, "<="),
+                    Some(b'!') => (2, "!="),
+                    _ => (1, "=="),
+                };
+                let span = self.span(self.pos, self.pos + len);
+                let message = format!("`{}` does not compare", &self.text[self.pos..self.pos + len]);
+                self.problem_to_fix(ParseClass::Syntax, span, message, "write", (span, meant))
             }
             Some(b'#') => self.problem(ParseClass::Syntax, self.here(), "expressions have no comments"),
             Some(b')' | b']' | b'}') => self.expected("the end of the expression"),
@@ -390,11 +404,12 @@ impl<'s> Parser<'s, '_> {
             let text = &self.text[name_at..self.pos];
             if !self.name().is_empty() {
                 let name = &self.text[name_at..self.pos];
-                return self.problem_with(
+                return self.problem_to_fix(
                     ParseClass::InvalidPath,
                     self.span(name_at, self.pos),
                     format!("`{name}` is neither a name nor an index"),
-                    format!("write `[\"{name}\"]`"),
+                    "write",
+                    (self.span(name_at - 1, self.pos), format!("[\"{name}\"]")),
                 );
             }
             self.index_of(text, name_at)?;
@@ -516,12 +531,10 @@ impl<'s> Parser<'s, '_> {
             Some(b'.') if self.peek_at(1).is_some_and(|byte| byte.is_ascii_digit()) => {
                 let digits = &self.text[self.pos + 1..self.end];
                 let len = digits.bytes().take_while(u8::is_ascii_digit).count();
-                self.problem_with(
-                    ParseClass::Syntax,
-                    self.span(self.pos, self.pos + 1 + len),
-                    "a number needs a digit before the point",
-                    format!("write `0.{}`", &digits[..len]),
-                )
+                let span = self.span(self.pos, self.pos + 1 + len);
+                let message = "a number needs a digit before the point";
+                let spelling = format!("0.{}", &digits[..len]);
+                self.problem_to_fix(ParseClass::Syntax, span, message, "write", (span, spelling))
             }
             _ => self.word(start),
         }
@@ -607,19 +620,23 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn bad_number<T>(&self, text: &str, span: Span) -> Parsed<T> {
+        let message = format!("`{text}` is not a number");
+        let to_fix = |offer: &str, spelling: String| {
+            self.problem_to_fix(ParseClass::Syntax, span, message.clone(), offer, (span, spelling))
+        };
         let hint = if text.contains('_') && text.replace('_', "").bytes().all(|byte| byte.is_ascii_digit()) {
-            format!("write `{}`", text.replace('_', ""))
+            return to_fix("write", text.replace('_', ""));
         } else if text.matches('.').count() > 1 {
-            format!("quote it: `\"{text}\"`")
+            return to_fix("quote it:", format!("\"{text}\""));
         } else if let Some(whole) = text.strip_suffix('.') {
             format!("write `{whole}.0` or `{whole}`")
         } else if text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit()) {
             let bare = text.trim_start_matches('0');
             format!("write `{}`, or quote it: `\"{text}\"`", if bare.is_empty() { "0" } else { bare })
         } else {
-            format!("quote it: `\"{text}\"`")
+            return to_fix("quote it:", format!("\"{text}\""));
         };
-        self.problem_with(ParseClass::Syntax, span, format!("`{text}` is not a number"), hint)
+        self.problem_with(ParseClass::Syntax, span, message, hint)
     }
 
     fn list(&mut self) -> Parsed<NodeId> {

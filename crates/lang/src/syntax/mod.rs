@@ -5,6 +5,7 @@
 
 mod calls;
 mod expression;
+mod foreign;
 mod not_a_path;
 mod parser;
 mod print;
@@ -20,6 +21,7 @@ use crate::func::Function;
 use crate::limits::Limits;
 use crate::value::{Key, KeyTable, LastPosition, Value, ops::BinaryOp};
 
+pub use foreign::ForeignReference;
 pub(crate) use parser::{
     SyntaxError, has_reference, next_reference, parse_embedded, parse_expression, parse_template,
 };

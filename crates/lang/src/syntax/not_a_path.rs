@@ -2,11 +2,15 @@
 
 use super::expression::name_len;
 use super::parser::{Parsed, Parser};
+use crate::diag::Span;
 use crate::diag::error::ParseClass;
 
 impl Parser<'_, '_> {
     /// What stands in the braces is an expression: say how to write it.
     pub(super) fn needs_expression<T>(&self, opened: usize) -> Parsed<T> {
+        if !self.is_closed(opened) {
+            return self.unclosed(opened);
+        }
         let inside = self.inside(opened);
         let before = self.text[opened.min(self.pos)..self.pos].chars().next_back();
         let glued = before.is_some_and(|before| !before.is_whitespace());
@@ -14,11 +18,12 @@ impl Parser<'_, '_> {
         match self.peek_char() {
             Some('.' | '[') if !glued && before.is_some() => {
                 let tight: String = inside.split_whitespace().collect();
-                return self.problem_with(
+                return self.problem_to_fix(
                     ParseClass::InvalidPath,
                     self.here(),
                     "no white space may stand in a path",
-                    format!("write `${{{tight}}}`"),
+                    "write",
+                    (self.whole(opened), format!("${{{tight}}}")),
                 );
             }
             Some(char) if !operator && (char.is_alphanumeric() || char == '_') => {
@@ -43,12 +48,32 @@ impl Parser<'_, '_> {
                 "a default is written `:-text`, and ends the reference",
             );
         }
-        self.problem_with(
+        self.problem_to_fix(
             ParseClass::InvalidPath,
             self.here(),
             "a reference is a path with filters, not an expression",
-            format!("write `${{= {inside} }}`"),
+            "write",
+            (self.whole(opened), format!("${{= {inside} }}")),
         )
+    }
+
+    /// Whether a brace closes what was opened before a place.
+    fn is_closed(&self, opened: usize) -> bool {
+        let rest = &self.text[opened.min(self.end)..self.end];
+        let mut depth = 1_usize;
+        rest.bytes().any(|byte| {
+            match byte {
+                b'{' => depth += 1,
+                b'}' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        })
+    }
+
+    /// A reference with its braces.
+    fn whole(&self, opened: usize) -> Span {
+        self.span(opened.saturating_sub(2), self.after_balanced(opened))
     }
 
     /// The word that begins here.
@@ -71,20 +96,16 @@ impl Parser<'_, '_> {
 
     pub(super) fn not_a_path<T>(&self, opened: usize) -> Parsed<T> {
         match self.peek_char() {
-            None => self.problem_with(
-                ParseClass::Unclosed,
-                self.span(opened.saturating_sub(2), opened),
-                "this `${` is never closed",
-                "close it with `}`, or write `$${` for the text `${`",
-            ),
+            None => self.unclosed(opened),
             Some('{') if self.inside(opened).ends_with('}') => {
                 let inside = self.inside(opened);
                 let inner = inside[1..inside.len() - 1].trim();
-                self.problem_with(
+                self.problem_to_fix(
                     ParseClass::InvalidPath,
                     self.here(),
                     "one brace opens a reference",
-                    format!("write `${{{inner}}}`"),
+                    "write",
+                    (self.whole(opened), format!("${{{inner}}}")),
                 )
             }
             Some('(' | '[' | '{' | '"' | '\'' | '!' | '-' | '+' | '$') => self.needs_expression(opened),

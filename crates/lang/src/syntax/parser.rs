@@ -10,7 +10,7 @@ use super::{
     SyntaxNode, SyntaxStep, TemplatePart,
 };
 use crate::diag::error::{Error, ParseClass};
-use crate::diag::{Span, words};
+use crate::diag::{Fix, Span, words};
 use crate::embedded::Binding;
 use crate::limits::Limit;
 use crate::value::LastPosition;
@@ -23,6 +23,7 @@ pub(crate) struct SyntaxError {
     pub span: Span,
     pub message: String,
     pub hint: Option<String>,
+    pub fix: Option<Fix>,
 }
 
 /// The maximum length of a message in characters: a name in it may be as long as the text.
@@ -295,6 +296,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                 span: self.here(),
                 message: String::new(),
                 hint: None,
+                fix: None,
             }));
         }
         self.depth += 1;
@@ -310,6 +312,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             span,
             message: words::shorten(&message.into(), MAX_MESSAGE).into_owned(),
             hint: None,
+            fix: None,
         }))
     }
 
@@ -328,7 +331,26 @@ impl<'s, 'p> Parser<'s, 'p> {
             span,
             message: words::shorten(&message.into(), MAX_MESSAGE).into_owned(),
             hint,
+            fix: None,
         }))
+    }
+
+    /// A problem whose hint is one replacement: `offer` and, in backticks, what to write in place of what stands at `at`.
+    pub(super) fn problem_to_fix<T>(
+        &self,
+        class: ParseClass,
+        span: Span,
+        message: impl Into<String>,
+        offer: &str,
+        (at, spelling): (Span, impl Into<String>),
+    ) -> Parsed<T> {
+        let spelling = spelling.into();
+        let problem = self.problem_with(class, span, message, format!("{offer} `{spelling}`"));
+        problem.map_err(|problem| {
+            // Positions in a text that stands inside another one are not those of the file.
+            let fix = (self.flat.is_none() && problem.hint.is_some()).then(|| Fix::new(at, spelling));
+            Box::new(SyntaxError { fix, ..*problem })
+        })
     }
 
     /// "expected X, found Y", with the next character as it is written. Operators of other languages get the word for
@@ -341,15 +363,35 @@ impl<'s, 'p> Parser<'s, 'p> {
             None => "the end".to_owned(),
         };
         let message = format!("expected {what}, found {found}");
-        let before = &self.text[..self.pos];
+        if let Some((back, len, spelling)) = self.foreign_operator() {
+            let at = self.span(self.pos - back, self.pos - back + len);
+            return self.problem_to_fix(ParseClass::Syntax, self.here(), message, "write", (at, spelling));
+        }
+        let rest = &self.text[self.pos..self.end];
         let hint = match self.peek() {
-            Some(b'=') if before.ends_with("==") => "write `==`",
-            Some(b'>') if before.ends_with('<') => "write `!=`",
+            Some(b'?') if rest.starts_with("??") || rest.starts_with("?:") => "write `default(value, other)`",
             Some(b'?') => "write `yes if condition else no`",
-            Some(b'&') => "write `and`",
+            Some(b'~') => "write `matches(text, \"pattern\")`",
+            _ if rest.starts_with("contains ") => "write `part in whole`",
             _ => return self.problem(ParseClass::Syntax, self.here(), message),
         };
         self.problem_with(ParseClass::Syntax, self.here(), message, hint)
+    }
+
+    /// An operator of other languages that ends or begins here: how far back it begins, its length, and ours.
+    fn foreign_operator(&self) -> Option<(usize, usize, &'static str)> {
+        let (before, rest) = (&self.text[..self.pos], &self.text[self.pos..self.end]);
+        match self.peek()? {
+            b'=' if before.ends_with("==") => Some((2, 3, "==")),
+            b'=' if before.ends_with("!=") => Some((2, 3, "!=")),
+            b'>' if before.ends_with('<') => Some((1, 2, "!=")),
+            b'&' => Some((0, 1 + usize::from(rest.starts_with("&&")), "and")),
+            _ => {
+                let words = [("AND ", "and "), ("OR ", "or "), ("is not ", "!= "), ("is ", "== ")];
+                let (word, ours) = words.into_iter().find(|(word, _)| rest.starts_with(word))?;
+                Some((0, word.len() - 1, ours.trim_end()))
+            }
+        }
     }
 
     // ---- templates -------------------------------------------------------------------------------------
@@ -501,7 +543,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         )
     }
 
-    fn unclosed<T>(&self, opened: usize) -> Parsed<T> {
+    pub(super) fn unclosed<T>(&self, opened: usize) -> Parsed<T> {
         let start = opened.saturating_sub(2);
         self.problem_with(
             ParseClass::Unclosed,

@@ -11,9 +11,9 @@ use super::{Expander, Fragments, NodeEntries, entries, text, without};
 use crate::checks::Check;
 use crate::fields::{FRAGMENT, INPUT};
 use crate::files::{name_from, path_from};
-use crate::load::read::{shown, span_of, unknown_key};
+use crate::load::read::{shown, span_of, unknown_key, unless_present};
 use crate::model::Input;
-use crate::problem::{Problem, suggest_or_list};
+use crate::problem::Problem;
 
 /// The keys of a fragment that describe the fragment itself.
 const OF_FRAGMENT: [&str; 2] = ["description", "parameters"];
@@ -96,7 +96,7 @@ impl Expander<'_> {
             self.report(if known_names.is_empty() {
                 problem.hint("define it under `fragments:`, or `import:` the file that has it")
             } else {
-                suggest_or_list(problem, name, known_names.iter().copied(), "fragments")
+                problem.suggest(name, "fragments", known_names.iter().copied())
             });
             return Some(self.make_object(without(state, &OF_STATE), state.span));
         };
@@ -140,7 +140,9 @@ impl Expander<'_> {
         for (given, entry) in with.into_iter().flat_map(|with| with.node.entries()) {
             if !known_names.contains(&given) {
                 let problem = unknown_parameter(name, given, entry.key_span, &known_names);
-                self.report(problem);
+                self.report(
+                    with.into_iter().fold(problem, |problem, with| unless_present(problem, &with.node)),
+                );
             }
         }
         let mut bound = NodeEntries::new();
@@ -292,7 +294,7 @@ fn unknown_parameter(fragment: &str, given: &str, span: Span, known_names: &[&st
     if known_names.is_empty() {
         return problem.hint(format!("declare it in the fragment: `parameters: {{{given}: }}`"));
     }
-    suggest_or_list(problem, given, known_names.iter().copied(), "parameters")
+    problem.suggest(given, "parameters", known_names.iter().copied())
 }
 
 /// The folder of a file.

@@ -2,7 +2,7 @@
 //! expanded to the states that it stands for; `states` next to it overrides those with the same name.
 
 use ecow::{EcoString, eco_format};
-use threadline_lang::diag::{Span, words};
+use threadline_lang::diag::{Span, nearest, words};
 use threadline_lang::source::{TreeEntry, TreeNode};
 
 use super::{Expander, NodeEntries, entries, text};
@@ -128,9 +128,9 @@ impl Expander<'_> {
                 let key = WORKFLOW.known("paradigm");
                 let message =
                     format!("`paradigm` takes {}, not {}", key.form().expected(), shown(&written.node.value));
-                let hint = words::suggest(name, key.choices().iter().map(|choice| choice.name));
+                let near = nearest(name, key.choices().iter().map(|choice| choice.name));
                 let problem = Check::UnknownChoice.at(span_of(&written.node), message);
-                self.report(hint.into_iter().fold(problem, Problem::hint));
+                self.report(near.into_iter().fold(problem, Problem::did_you_mean));
             }
             return form;
         }

@@ -315,7 +315,11 @@ impl ValueFollower<'_> {
             }
             match option_value(word, options) {
                 OptionArgument::NextWord => {
+                    // What begins with text of its own does not begin with `@`.
+                    let first_decides =
+                        hazard.is(&hazards::FILE_OR_TEXT) || hazard.is(&hazards::FILE_OR_HEADER);
                     if let Some(next) = words.get(at + 1)
+                        && (!first_decides || next.word().literal.is_empty())
                         && !(hazard.is(&hazards::GIT_OPTION) && is_plain_git_key(&next.word().literal))
                     {
                         self.apply_to_word(next, hazard);

@@ -333,6 +333,7 @@ impl ValueFollower<'_> {
             span,
             message: message.into(),
             hint: Some(hint),
+            fix: None,
         });
     }
 
@@ -459,7 +460,14 @@ impl ValueFollower<'_> {
         };
         let span = self.span(range);
         let id = if hazard.rule == HazardRule::Dash { "shell-option" } else { "shell-evaluates" };
-        self.push_problem(ShellProblem { id, severity: Severity::Error, span, message, hint: Some(hint) });
+        self.push_problem(ShellProblem {
+            id,
+            severity: Severity::Error,
+            span,
+            message,
+            hint: Some(hint),
+            fix: None,
+        });
     }
 
     /// Warns of unquoted variables that hold values, because the shell splits them. Where zsh expands patterns
@@ -481,7 +489,7 @@ impl ValueFollower<'_> {
             let message = format!("{name} holds a value of the workflow, and a value here {}", hazard.effect);
             let span = self.span(&words::part_range(part, word));
             let hint = Some(hazard.fix.to_owned());
-            self.push_problem(ShellProblem { id, severity, span, message, hint });
+            self.push_problem(ShellProblem { id, severity, span, message, hint, fix: None });
         }
     }
 }

@@ -7,10 +7,13 @@ use granit_parser::{ErrorKind, ScanError};
 
 use crate::data::locate::yaml_escape;
 use crate::data::{ReadError, ReadErrorKind, UnexpectedText};
-use crate::diag::Span;
+use crate::diag::{Fix, Span};
 use crate::limits::Limit;
 
 pub(super) const QUOTE: &str = "quote this value";
+const QUOTE_OR_BLOCK: &str = "quote the whole value, or write it below its key as a block: `key: |`";
+const DOUBLE_APOSTROPHE: &str = "write `''` for a quote inside of single quotes";
+const ESCAPE_QUOTE: &str = "write `\\\"` for a quote inside of double quotes";
 const COMMENT_INSIDE: &str = "a comment cannot stand inside a text";
 
 /// Refuses a plain scalar that begins a reference and leaves its end to a comment or to a value: `${= x # y }`
@@ -23,7 +26,7 @@ pub(super) fn check_cut(text: &str, span: Span, is_key: bool) -> Result<(), Read
         return Ok(());
     }
     let span = Span::new(span.start as usize, end_of_line(text, span.end as usize));
-    Err(ReadError { kind: ReadErrorKind::CutReference, span, hint: Some(QUOTE) })
+    Err(to_quote(text, ReadErrorKind::CutReference, span, QUOTE))
 }
 
 /// Refuses a comment between the lines of a plain scalar, which the parser lets pass after a tab.
@@ -56,12 +59,210 @@ pub(super) fn explain(text: &str, error: &ScanError) -> ReadError {
         kind if is_escape(kind) => return bad_escape(text, at),
         other => ReadErrorKind::Yaml(message(other).into()),
     };
+    if let Some(error) = unclosed_quote(text, at, error.kind()) {
+        return error;
+    }
     if let Some(span) = value_to_quote(text, at, error.kind()) {
-        return ReadError { kind, span, hint: Some(QUOTE) };
+        return match error.kind() {
+            ErrorKind::MappingValueNotAllowed => {
+                to_quote(text, ReadErrorKind::Yaml(KEY_IN_VALUE.into()), span, QUOTE_OR_BLOCK)
+            }
+            ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => {
+                inner_quote(text, &kind, span).unwrap_or_else(|| to_quote(text, kind, span, QUOTE))
+            }
+            _ => to_quote(text, kind, span, QUOTE),
+        };
     }
     let at = narrow(text, at, error.kind());
     let span = Span::new(at, at + UnexpectedText::at(text, at).len());
-    ReadError { kind, span, hint: other_hint(error.kind()) }
+    let fix = if is_indentation(error.kind()) { like_above(text, at) } else { None };
+    let hint = fix.as_ref().map(|_| INDENT).or_else(|| other_hint(error.kind()));
+    ReadError { hint, fix, ..ReadError::new(kind, span) }
+}
+
+const KEY_IN_VALUE: &str = "a `: ` inside a value without quotes begins another value";
+const INDENT: &str = "check the indentation of this line";
+
+/// A value that can be read once it stands in quotes.
+fn to_quote(text: &str, kind: ReadErrorKind, span: Span, hint: &'static str) -> ReadError {
+    let value = text.get(span.range()).unwrap_or("");
+    let has_comment = value.contains(" #");
+    let fix = if has_comment { None } else { tried(text, Fix::new(span, quoted(value))) };
+    ReadError { hint: Some(hint), fix, ..ReadError::new(kind, span) }
+}
+
+/// A text on one line in the quotes that change it least.
+pub(super) fn quoted(value: &str) -> String {
+    if value.contains('\'') && !value.contains(['"', '\\']) {
+        return format!("\"{value}\"");
+    }
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+/// A quote inside a text that stands in the same quotes: `'it's'`.
+fn inner_quote(text: &str, kind: &ReadErrorKind, span: Span) -> Option<ReadError> {
+    let value = text.get(span.range())?;
+    let quote = value.chars().next()?;
+    let inside = value.get(1..value.len().checked_sub(1)?).filter(|_| value.ends_with(quote))?;
+    let (hint, escaped) = match quote {
+        '\'' => (DOUBLE_APOSTROPHE, inside.replace('\'', "''")),
+        _ => (ESCAPE_QUOTE, inside.replace('\\', "\\\\").replace('"', "\\\"")),
+    };
+    // `'a' == 'b'` has spaces around what stands between its quotes: a value of several texts.
+    let letters = |at: usize| {
+        let before = inside[..at].chars().next_back().is_some_and(char::is_alphanumeric);
+        before && inside[at + 1..].starts_with(char::is_alphanumeric)
+    };
+    if !inside.match_indices(quote).all(|(at, _)| letters(at)) {
+        return None;
+    }
+    let fix = tried(text, Fix::new(span, format!("{quote}{escaped}{quote}")))?;
+    Some(ReadError { hint: Some(hint), fix: Some(fix), ..ReadError::new(kind.clone(), span) })
+}
+
+/// The quote that is not closed, when that is what is wrong: the parser points at what follows.
+fn unclosed_quote(text: &str, at: usize, kind: &ErrorKind) -> Option<ReadError> {
+    if !matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent) {
+        return None;
+    }
+    let mut end = end_of_line(text, at);
+    loop {
+        let value = value_on_line(text, end);
+        if let Some(value) = value
+            && let Some(quote) = text[value.range()].chars().next().filter(|c| matches!(c, '"' | '\''))
+            && closing(&text[value.range()], quote).is_none()
+        {
+            let end = value.range().end;
+            let message = "this quote is never closed, or its text is not indented";
+            let kind = ReadErrorKind::Yaml(message.into());
+            let fix = tried(text, Fix::new(Span::new(end, end), quote));
+            let hint =
+                fix.as_ref().map(|_| if quote == '"' { "close it with `\"`" } else { "close it with `'`" });
+            return Some(ReadError { hint, fix, ..ReadError::new(kind, value) });
+        }
+        end = text[..end].rfind('\n')?;
+    }
+}
+
+/// Where the quote ends that a value begins with.
+fn closing(value: &str, quote: char) -> Option<usize> {
+    let mut rest = value.char_indices().skip(1).peekable();
+    while let Some((at, char)) = rest.next() {
+        match char {
+            '\\' if quote == '"' => _ = rest.next(),
+            _ if char != quote => {}
+            _ if quote == '\'' && rest.peek().is_some_and(|(_, next)| *next == quote) => _ = rest.next(),
+            _ => return Some(at),
+        }
+    }
+    None
+}
+
+fn is_indentation(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::MappingValueNotAllowed
+            | ErrorKind::ExpectedBlockMappingKey
+            | ErrorKind::ExpectedBlockSequenceEntry
+            | ErrorKind::BlockSequenceEntryNotAllowed
+            | ErrorKind::InvalidIndentation
+            | ErrorKind::SimpleKeyExpected
+            | ErrorKind::InvalidSimpleKey
+    ) || is_tab(kind)
+}
+
+fn is_tab(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar
+    )
+}
+
+/// The line of a place indented as the nearest line above it that it can belong with, when that is what it needs.
+fn like_above(text: &str, at: usize) -> Option<Box<Fix>> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = &text[start..end_of_line(text, at)];
+    let content = line.trim_start_matches([' ', '\t']);
+    let blank = &line[..line.len() - content.len()];
+    let indent = blank.bytes().map(|byte| if byte == b'\t' { 2 } else { 1 }).sum();
+    let mut columns = open_columns(&text[..start], content.starts_with("- "));
+    if blank.contains('\t')
+        && let Some(column) = below_key(&text[..start])
+        && let Some(fix) = tried(text, Fix::new(Span::new(start, start + blank.len()), " ".repeat(column)))
+    {
+        return Some(fix);
+    }
+    columns.retain(|column| *column != blank.len() || blank.contains('\t'));
+    columns.sort_by_key(|column| (column.abs_diff(indent), std::cmp::Reverse(*column)));
+    let span = Span::new(start, start + blank.len());
+    columns.into_iter().take(MAX_COLUMNS).find_map(|column| tried(text, Fix::new(span, " ".repeat(column))))
+}
+
+/// Where what belongs to a key begins, when a text ends with a key that has no value yet.
+fn below_key(above: &str) -> Option<usize> {
+    let line = above.lines().rev().find(|line| !line.trim().is_empty())?;
+    let content = line.trim_start_matches([' ', '-']);
+    content.trim_end().ends_with(':').then(|| line.len() - content.len() + 2)
+}
+
+/// The most indentations that are tried.
+const MAX_COLUMNS: usize = 4;
+
+/// The most lines that are looked at for an indentation.
+const LINES_ABOVE: usize = 200;
+
+/// The columns of the items, or of the keys, that are still open after a text.
+fn open_columns(above: &str, of_items: bool) -> Vec<usize> {
+    let mut columns = Vec::new();
+    let mut least = usize::MAX;
+    for line in above.lines().rev().take(LINES_ABOVE) {
+        let mut content = line.trim_start_matches(' ');
+        let mut column = line.len() - content.len();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        let indent = column;
+        while let Some(rest) = content.strip_prefix("- ") {
+            if of_items && column <= least {
+                columns.push(column);
+            }
+            column += 2 + (rest.len() - rest.trim_start_matches(' ').len());
+            content = rest.trim_start_matches(' ');
+        }
+        if !of_items && column <= least && (content.ends_with(':') || content.contains(": ")) {
+            columns.push(column);
+        }
+        least = least.min(indent);
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// The largest text that a fix is tried in: to try one, the whole text is parsed again.
+const MAX_TRIED: usize = 1 << 18;
+
+/// A fix that brings the parser beyond the place that it changes.
+fn tried(text: &str, fix: Fix) -> Option<Box<Fix>> {
+    let (before, after) = (text.get(..fix.span.range().start)?, text.get(fix.span.range().end..)?);
+    if text.len() > MAX_TRIED || fix.text.contains(['\n', '\r']) {
+        return None;
+    }
+    let end_of_line = end_of_line(text, fix.span.range().end) - fix.span.range().end;
+    let beyond = before.len() + fix.text.len() + end_of_line;
+    let fixed = format!("{before}{}{after}", fix.text);
+    let mut parser = granit_parser::Parser::new_from_str_with_options(&fixed, super::parser_options());
+    while let Some(next) = parser.next_event() {
+        if let Err(error) = next {
+            let at = error.marker().byte_offset().unwrap_or(0);
+            return (at > beyond).then(|| Box::new(fix));
+        }
+    }
+    Some(Box::new(fix))
 }
 
 fn is_escape(kind: &ErrorKind) -> bool {
@@ -101,16 +302,27 @@ fn narrow(text: &str, at: usize, kind: &ErrorKind) -> usize {
         ErrorKind::UnexpectedCharacter { character } => {
             text[at..].find(*character).map_or(at, |found| at + found)
         }
-        ErrorKind::TabInBlockIndentation if text[..at].ends_with('\t') => at - 1,
+        kind if is_tab(kind) => tab_near(text, at),
         _ => at,
     }
 }
 
+/// The tab in the indentation of the line of a place or of one behind it.
+fn tab_near(text: &str, at: usize) -> usize {
+    let mut start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    for line in text[start..].split_inclusive('\n') {
+        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if let Some(tab) = line[..blank].find('\t') {
+            return start + tab;
+        }
+        start += line.len();
+    }
+    at
+}
+
 fn other_hint(kind: &ErrorKind) -> Option<&'static str> {
     match kind {
-        ErrorKind::MappingValueNotAllowed | ErrorKind::ExpectedBlockMappingKey => {
-            Some("check the indentation of this line")
-        }
+        ErrorKind::MappingValueNotAllowed | ErrorKind::ExpectedBlockMappingKey => Some(INDENT),
         ErrorKind::BlockSequenceEntryNotAllowed => Some("begin the list on the next line"),
         _ => None,
     }
@@ -150,11 +362,7 @@ fn message(kind: &ErrorKind) -> String {
             "a list item cannot stand here"
         }
         ErrorKind::MisplacedFlowCollectionEnd => "there is nothing open to close",
-        ErrorKind::TabNotAllowed
-        | ErrorKind::TabInBlockIndentation
-        | ErrorKind::TabInIndentation
-        | ErrorKind::TabAtBlockScalarStart
-        | ErrorKind::TabInPlainScalar => "a tab cannot stand here; indent with spaces",
+        kind if is_tab(kind) => "a tab cannot stand here; indent with spaces",
         ErrorKind::InvalidIndentation
         | ErrorKind::InvalidBlockScalarIndent
         | ErrorKind::InvalidFlowScalarIndent => "wrong indentation",

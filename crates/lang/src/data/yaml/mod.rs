@@ -12,23 +12,17 @@ use ecow::EcoString;
 use granit_parser::{Event, ScalarStyle, Tag};
 
 use crate::data::{ReadError, ReadErrorKind, Sink, Style, check_size, value_of};
-use crate::diag::Span;
+use crate::diag::{Fix, Span};
 use crate::limits::{Limit, Limits};
 use crate::value::{MAX_DEPTH, Value};
 use core_schema::Scalar;
-use misread::QUOTE;
 
 pub use write::write;
 
 /// Reads one YAML document into a sink. An empty text is null.
 pub fn read<S: Sink>(text: &str, limits: &Limits, sink: &mut S) -> Result<(), S::Error> {
     check_size(text, limits)?;
-    let mut options = granit_parser::options! {
-        flow_nesting_limit: usize::from(MAX_DEPTH) + 1,
-        block_nesting_limit: usize::from(MAX_DEPTH) + 1,
-    };
-    options.set_emit_comments(false);
-    let mut parser = granit_parser::Parser::new_from_str_with_options(text, options);
+    let mut parser = granit_parser::Parser::new_from_str_with_options(text, parser_options());
     let mut reader = YamlReader { text, sink, open: Vec::new(), anchors: Anchors::new(limits), documents: 0 };
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| misread::explain(text, &error))?;
@@ -38,6 +32,15 @@ pub fn read<S: Sink>(text: &str, limits: &Limits, sink: &mut S) -> Result<(), S:
         reader.sink.null(Span::default())?;
     }
     Ok(())
+}
+
+fn parser_options() -> granit_parser::Options {
+    let mut options = granit_parser::options! {
+        flow_nesting_limit: usize::from(MAX_DEPTH) + 1,
+        block_nesting_limit: usize::from(MAX_DEPTH) + 1,
+    };
+    options.set_emit_comments(false);
+    options
 }
 
 /// Reads one YAML document as a value.
@@ -157,7 +160,7 @@ impl<S: Sink> YamlReader<'_, '_, S> {
             }
         };
         let hint = matches!(kind, ReadErrorKind::KeyNotText(_)).then_some("quote this key");
-        Err(ReadError { kind, span, hint }.into())
+        Err(ReadError { hint, ..ReadError::new(kind, span) }.into())
     }
 
     fn begin(
@@ -328,7 +331,7 @@ fn resolve(text: &str, style: Style, properties: &Properties<'_>, span: Span) ->
     let Some((tag, tag_span)) = properties.tag else {
         return match style {
             Style::Plain if left_out => Ok(Scalar::Null),
-            Style::Plain => core_schema::resolve(text).map_err(|kind| quotable(kind, span)),
+            Style::Plain => core_schema::resolve(text).map_err(|kind| quotable(kind, text, span)),
             _ => Ok(Scalar::Text),
         };
     };
@@ -359,11 +362,14 @@ fn check_container_tag(
 }
 
 fn unknown_tag(tag: &Tag, span: Span) -> ReadError {
-    quotable(ReadErrorKind::UnknownTag(EcoString::from(tag.original())), span)
+    let kind = ReadErrorKind::UnknownTag(EcoString::from(tag.original()));
+    ReadError::new(kind, span).with_hint(misread::QUOTE)
 }
 
-fn quotable(kind: ReadErrorKind, span: Span) -> ReadError {
-    ReadError { kind, span, hint: Some(QUOTE) }
+/// A value that can be read once it stands in quotes.
+fn quotable(kind: ReadErrorKind, text: &str, span: Span) -> ReadError {
+    let fix = Fix::new(span, misread::quoted(text));
+    ReadError { hint: Some(misread::QUOTE), fix: Some(Box::new(fix)), ..ReadError::new(kind, span) }
 }
 
 fn bytes(span: &granit_parser::Span) -> Span {

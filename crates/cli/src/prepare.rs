@@ -232,7 +232,7 @@ pub(crate) fn plan_file(file: &SourceFile) -> (Option<Plan>, Vec<Problem>) {
 }
 
 /// Plans a file after the loaded workflow was changed.
-fn plan_file_with(
+pub(crate) fn plan_file_with(
     file: &SourceFile,
     change: impl FnOnce(&mut Workflow) -> Result<(), CommandFailure>,
 ) -> Result<(Option<Plan>, Vec<Problem>), CommandFailure> {

@@ -3,6 +3,7 @@
 //! The loader makes it of a file; a [`crate::plan::Plan`] is made of it. It knows what is written, never what
 //! a name will stand for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{
     Definitions, Document, Expression, Number, Origin, PathStep, Reference, ReferenceKind, SetError, Syntax,
-    Template, Type, Undefined, Value,
+    Template, Type, Undefined, Value, ValueShape,
 };
 
 use threadline_expect::Expectations;
@@ -446,6 +447,8 @@ pub struct Server {
     pub span: Span,
     /// How it is reached.
     pub reach: Reach,
+    /// What the results of its tools are, by their names, where somebody has asked the server.
+    pub results: BTreeMap<EcoString, ValueShape>,
 }
 
 /// How a server is reached.

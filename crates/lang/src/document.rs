@@ -10,13 +10,14 @@ use crate::data::{DataFormat, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::data_path::{PathStep, position};
 use crate::diag::Span;
 use crate::diag::error::{Error, Origin};
-use crate::eval::{Inferred, Session, Types};
+use crate::eval::{Inferred, Session};
 use crate::limits::Limit;
 use crate::scope::Scope;
+use crate::shape::ValueShape;
 use crate::syntax::{self, Reference, Syntax};
 use crate::template::Template;
 use crate::trail::{Trail, TrailStep};
-use crate::value::{Key, KeyTable, MAX_DEPTH, Number, Object, Oversized, Type, Value};
+use crate::value::{Key, KeyTable, MAX_DEPTH, Number, Object, Oversized, Value};
 
 /// Data with templates in its texts.
 #[derive(Clone)]
@@ -161,27 +162,8 @@ impl Document {
 
     /// What is known of its value before the names of a scope have theirs.
     pub fn infer(&self, scope: &Scope) -> Inferred {
-        let mut found = Inferred::just(Types::ANY);
-        self.root.each_leaf(&Trail::ROOT, &mut |leaf, trail| {
-            let inferred = match leaf.style {
-                Style::Literal | Style::Folded => leaf.template.infer_block(scope),
-                _ => leaf.template.infer(scope),
-            };
-            found.types = inferred.types;
-            let origin = leaf.origin(trail);
-            found.errors.extend(inferred.errors.into_iter().map(|error| error.with_origin(&origin)));
-            found.warnings.extend(inferred.warnings.into_iter().map(|mut warning| {
-                warning.origin = Some(origin.clone());
-                warning
-            }));
-        });
-        found.types = match &self.root {
-            DocumentNode::Fixed(value) => Types::one(value.kind()),
-            DocumentNode::Leaf(_) => found.types,
-            DocumentNode::List(_) => Types::one(Type::List),
-            DocumentNode::Object(..) => Types::one(Type::Object),
-            DocumentNode::Defined(..) => Types::ANY,
-        };
+        let mut found = Inferred::just(ValueShape::ANY);
+        found.shape = self.root.infer(&Trail::ROOT, scope, &mut found);
         found
     }
 
@@ -329,6 +311,43 @@ impl DocumentNode {
         }
         *node = Self::Fixed(value);
         Ok(())
+    }
+
+    /// What is known of its value; problems and warnings are noted beside.
+    fn infer(&self, trail: &Trail<'_>, scope: &Scope, found: &mut Inferred) -> ValueShape {
+        match self {
+            Self::Fixed(value) => ValueShape::of(value),
+            Self::Leaf(leaf) => {
+                let inferred = match leaf.style {
+                    Style::Literal | Style::Folded => leaf.template.infer_block(scope),
+                    _ => leaf.template.infer(scope),
+                };
+                let origin = leaf.origin(trail);
+                found.errors.extend(inferred.errors.into_iter().map(|error| error.with_origin(&origin)));
+                found.warnings.extend(inferred.warnings.into_iter().map(|mut warning| {
+                    warning.origin = Some(origin.clone());
+                    warning
+                }));
+                inferred.shape
+            }
+            Self::List(nodes) => {
+                let shapes = nodes
+                    .iter()
+                    .enumerate()
+                    .map(|(at, node)| node.infer(&trail.down(TrailStep::Index(at)), scope, found));
+                ValueShape::list(shapes.collect())
+            }
+            Self::Object(keys, nodes) => {
+                let fields = keys.as_slice().iter().zip(nodes).map(|(key, node)| {
+                    (key.name().clone(), node.infer(&trail.down(TrailStep::Key(key.as_str())), scope, found))
+                });
+                ValueShape::object(fields.collect())
+            }
+            Self::Defined(definitions, at) => {
+                definitions.entries[*at].infer(trail, scope, found);
+                ValueShape::ANY
+            }
+        }
     }
 
     /// The place of a step, made when an object lacks it; null counts as an object without entries.

@@ -103,6 +103,7 @@ pub mod func;
 pub mod limits;
 mod paged_list;
 mod scope;
+mod shape;
 pub mod source;
 mod syntax;
 mod template;
@@ -115,10 +116,11 @@ pub use diag::error::{Error, ErrorKind, Origin, ParseClass, ValueRead};
 pub use document::{Definitions, Document, DocumentError, DocumentSink, SetError};
 pub use embedded::{Binding, Embedded, TextPiece, pieces};
 pub use envelope::Envelope;
-pub use eval::{Explanation, Inferred, Resolution, Session, Types, Undefined, Warning};
+pub use eval::{Explanation, Inferred, Resolution, Session, Undefined, Warning};
 pub use limits::{Limit, Limits};
 pub use paged_list::{PagedList, SinglePageList};
-pub use scope::{EngineItem, Lapsed, Promise, PromisedShape, Scope, ScopeEntry};
+pub use scope::{EngineItem, FieldTypes, Lapsed, Promise, PromisedShape, Scope, ScopeEntry};
+pub use shape::{ShapeCell, Types, ValueShape};
 pub use syntax::{
     BUILT_IN_KINDS, BUILT_IN_ROOTS, ForeignReference, Reference, ReferenceKind, Syntax, is_plain_name,
     push_key,

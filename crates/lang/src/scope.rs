@@ -10,8 +10,9 @@ use ecow::EcoString;
 use crate::document::Definitions;
 use crate::envelope::Envelope;
 use crate::paged_list::PagedList;
+use crate::shape::{ShapeCell, Types};
 use crate::syntax::{Name, Program};
-use crate::value::{Key, KeyTable, LastPosition, Object, Repeated, Type, Value};
+use crate::value::{Key, KeyTable, LastPosition, Object, Repeated, Value};
 
 /// The names visible at one place.
 #[derive(Clone, Default)]
@@ -81,26 +82,28 @@ pub struct Promise {
 /// What a value will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromisedShape {
-    /// A value, of this type where it is known.
-    Value(Option<Type>),
+    /// A value, as far as it is known.
+    Value(ShapeCell),
     /// A value with names in front of its fields.
     Item {
-        /// The names and, where known, their types.
-        own: &'static [(&'static str, Option<Type>)],
+        /// The names and their types.
+        own: FieldTypes,
+        /// The value itself.
+        value: ShapeCell,
     },
     /// The output of a step.
     Output {
-        /// The type of its value, where it is known.
-        value: Option<Type>,
+        /// Its value.
+        value: ShapeCell,
+        /// What is known about how it came about.
+        meta: ShapeCell,
         /// The fields beside `value` and `meta`.
-        also: &'static [(&'static str, Option<Type>)],
-    },
-    /// A paged list whose elements are an object of these fields.
-    Elements {
-        /// The fields of each element and, where known, their types.
-        fields: &'static [(&'static str, Option<Type>)],
+        also: FieldTypes,
     },
 }
+
+/// Names of fields and the types of their values.
+pub type FieldTypes = &'static [(&'static str, Types)];
 
 /// What a name was found to stand for, and where.
 pub(crate) struct ScopeMatch<'a> {

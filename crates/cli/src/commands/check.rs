@@ -18,7 +18,7 @@ pub(crate) fn check(call: &CheckArguments) -> Result<(), CommandFailure> {
     let with_tools = |file: &SourceFile| {
         let (planned, mut problems) = plan_file(file);
         if let Some(plan) = &planned {
-            problems.extend(super::tools::problems(plan, &project));
+            problems.extend(super::tools::problems(file, plan, &project));
         }
         let sound = !problems.iter().any(Problem::is_error);
         (planned.filter(|_| sound).map(|plan| plan.steps.len()), problems)

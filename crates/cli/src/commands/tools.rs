@@ -13,8 +13,9 @@ use threadline_flow::model::{Action, Server};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::diag::{nearest, words};
+use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Scope, Session, Value};
+use threadline_lang::{Scope, Session, Type, Types, Value, ValueShape};
 use threadline_runner::process::{self, Control, Environment};
 use threadline_runner::project::Project;
 use threadline_runner::tools::{Listing, ServerSurroundings, Servers, Tool, unchecked_parameters};
@@ -26,7 +27,7 @@ use super::{print, print_styled};
 use crate::arguments::ToolsArguments;
 use crate::exit::CommandFailure;
 use crate::inputs;
-use crate::prepare::{PreparedWorkflow, prepare, read_payload};
+use crate::prepare::{PreparedWorkflow, plan_file_with, prepare, read_payload};
 use crate::report::{Report, ReportSource, visible};
 use crate::table::Table;
 
@@ -64,14 +65,45 @@ pub(crate) fn tools(call: &ToolsArguments) -> Result<(), CommandFailure> {
 }
 
 /// Checks the tools that the steps of a plan call against the servers, which are started for that and stopped at once.
-pub(super) fn problems(plan: &Plan, project: &Project) -> Vec<Problem> {
+pub(super) fn problems(file: &SourceFile, plan: &Plan, project: &Project) -> Vec<Problem> {
     let servers: Vec<&Server> = plan.workflow.servers.iter().collect();
     let given = plan.workflow.inputs.iter();
     let given = given.filter_map(|input| Some((input.name.clone(), input.default.clone()?)));
     let inputs = Value::record(given);
     let (found, mut problems) = list_servers(plan, &servers, project, &run_scope(plan, inputs, None));
     problems.extend(check_parameters(plan, &found));
+    problems.extend(check_results(file, &found));
     problems
+}
+
+/// Checks what steps read of the results of tools, as far as the servers say what these are.
+fn check_results(file: &SourceFile, found: &[ListedServer<'_>]) -> Vec<Problem> {
+    let planned = plan_file_with(file, |workflow| {
+        for server in &mut workflow.servers {
+            let Some(listed) = found.iter().find(|listed| *listed.name == server.name) else { continue };
+            let tools = listed.listing.tools.iter();
+            let results = tools.filter_map(|tool| Some((tool.name.as_str().into(), result_shape(tool)?)));
+            server.results = results.collect();
+        }
+        Ok(())
+    });
+    // Without them there was no error, so all errors are about them.
+    let problems = planned.map_or_else(|_| Vec::new(), |(_, problems)| problems);
+    problems.into_iter().filter(Problem::is_error).collect()
+}
+
+/// The fields of a result. A server is not believed what their types are: a number may be a text that runs.
+fn result_shape(tool: &Tool) -> Option<ValueShape> {
+    fn fields(schema: &Value, depth: u8) -> Option<ValueShape> {
+        let open = schema.get("additionalProperties").is_some_and(|more| more.as_bool() != Some(false));
+        let properties = schema.get("properties")?.as_object().filter(|_| !open && depth < 8)?;
+        let field = |name: &EcoString, schema: &Value| {
+            (name.clone(), fields(schema, depth + 1).unwrap_or(ValueShape::ANY))
+        };
+        let fields = properties.iter().map(|(key, schema)| field(key.name(), schema));
+        Some(ValueShape::object(fields.collect()))
+    }
+    fields(tool.result.as_ref()?, 0)
 }
 
 /// Asks servers for their tools.
@@ -163,8 +195,13 @@ fn check_parameters(plan: &Plan, found: &[ListedServer<'_>]) -> Vec<Problem> {
                 continue;
             }
         };
-        let Some(params) = params else { continue };
-        for problem in schema.problems(params) {
+        let problems_of = |params: &Value| schema.problems(params);
+        let found = match (params, &step.params) {
+            (Some(params), _) => problems_of(params),
+            (None, Some(shape)) => unfit(&tool.parameters, shape, ""),
+            (None, None) => continue,
+        };
+        for problem in found {
             let origin = call.params.as_ref().map_or(&call.name.origin, |params| &params.origin);
             let message = format!("`params` are not what `{}` takes: {problem}", call.name.value);
             let span = threadline_lang::diag::Span {
@@ -174,6 +211,52 @@ fn check_parameters(plan: &Plan, found: &[ListedServer<'_>]) -> Vec<Problem> {
             problems.push(Check::WrongType.at(span, message));
         }
     }
+    problems
+}
+
+/// Why no value of a shape can be one of a schema.
+fn unfit(schema: &Value, shape: &ValueShape, path: &str) -> Vec<String> {
+    let word = |word: &str| match word {
+        "null" => Types::NULL,
+        "boolean" => Types::one(Type::Bool),
+        "integer" | "number" => Types::NUMBER,
+        "string" => Types::TEXT,
+        "array" => Types::one(Type::List),
+        "object" => Types::one(Type::Object),
+        _ => Types::ANY,
+    };
+    let takes = match schema.get("type") {
+        Some(kind) => match (kind.as_str(), kind.as_list()) {
+            (Some(kind), _) => word(kind),
+            (_, Some(kinds)) => {
+                let kinds = kinds.iter().filter_map(Value::as_str);
+                kinds.fold(Types::NONE, |types, kind| types.or(word(kind)))
+            }
+            _ => Types::ANY,
+        },
+        None => Types::ANY,
+    };
+    if shape.types.and(takes).is_none() {
+        let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        return vec![format!("{place}this gives {}, not {}", shape.types.in_words(), takes.in_words())];
+    }
+    let (Some(fields), Some(properties)) =
+        (shape.fields(), schema.get("properties").and_then(Value::as_object))
+    else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    for (name, field) in fields {
+        if let Some(schema) = properties.get_str(name) {
+            problems.extend(unfit(schema, field, &format!("{path}/{name}")));
+        } else if schema.get("additionalProperties").and_then(Value::as_bool) == Some(false) {
+            problems.push(format!("there is no `{name}`"));
+        }
+    }
+    let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
+    let missing = required.iter().filter_map(Value::as_str);
+    let missing = missing.filter(|name| !fields.iter().any(|(known, _)| known == name));
+    problems.extend(missing.map(|name| format!("`{name}` is missing")));
     problems
 }
 

@@ -30,3 +30,4 @@ mod store_trust;
 mod support;
 mod terminal;
 mod tools;
+mod type_errors;

@@ -442,7 +442,8 @@ fn functions() -> String {
 }
 
 fn function(function: &Function, out: &mut String) {
-    writeln!(out, "### {}\n\n`{}` → {}\n", function.name, signature(function), function.returns).unwrap();
+    writeln!(out, "### {}\n\n`{}` → {}\n", function.name, signature(function), function.returns.words())
+        .unwrap();
     writeln!(out, "{}.\n", capitalised(function.doc)).unwrap();
     if function.examples.is_empty() {
         return;

@@ -14,7 +14,7 @@ use threadline_lang::diag::{Diagnostic, Severity, Span, nearest, words};
 use threadline_lang::source::{Field, SourceFile, TreeNode, in_order, of_language, place_in};
 use threadline_lang::{
     Document, DocumentError, Expression, Origin, Promise, PromisedShape, Scope, ScopeEntry, Syntax, Type,
-    Value,
+    Types, Value,
 };
 
 use crate::actual::DocumentKind;
@@ -411,13 +411,14 @@ pub fn with_promised(kind: Option<DocumentKind>, outer: &Scope) -> Scope {
     let why = "it is known when the expectation is evaluated";
     let roots = table::ROOTS.iter().filter(|root| kind.is_none_or(|kind| root.kinds.contains(&kind)));
     let entry = |name: &str| {
-        let shape = PromisedShape::Value(match name {
+        let types = Types::named(match name {
             "text" | "type" | "output" => Some(Type::Text),
             "plan" => Some(Type::List),
             "exit_code" => Some(Type::Int),
             "facts" | "usage" | "meta" => Some(Type::Object),
             _ => None,
         });
+        let shape = PromisedShape::Value(types.into());
         (EcoString::from(name), ScopeEntry::Promised(Promise { why: why.into(), shape }.into()))
     };
     // The names of the table differ.

@@ -295,6 +295,17 @@ impl Form {
         crate::forms::count(value).filter(|count| *count >= least)
     }
 
+    /// Whether a value can be read as this form.
+    pub(crate) fn reads(self, value: &threadline_lang::Value) -> bool {
+        match self {
+            Self::Count(_) => self.count(value).is_some(),
+            Self::Duration => crate::forms::duration(value).is_some(),
+            Self::Size => crate::forms::size(value).is_some(),
+            Self::Fraction => crate::forms::fraction(value).is_some(),
+            _ => true,
+        }
+    }
+
     /// What a value of this form is, in a sentence: `a duration such as ...`.
     pub fn expected(self) -> String {
         match self {

@@ -1,7 +1,7 @@
 //! What steps leave and what the engine's own names hold: one table for the names that are known before a run, for the
 //! JSON Schema of an envelope, and for the reference.
 
-use threadline_lang::Type;
+use threadline_lang::{Type, Types};
 
 use field_names as names;
 
@@ -83,16 +83,20 @@ const fn any(name: &'static str, doc: &'static str) -> OutputField {
     OutputField { name, kind: None, optional: true, doc }
 }
 
-/// What the language knows of fields before a run: their names, and the types of those that are always there.
-pub(crate) type FieldTypes = &'static [(&'static str, Option<Type>)];
+impl OutputField {
+    /// The types that its value can have.
+    pub(crate) const fn types(&self) -> Types {
+        let types = Types::named(self.kind);
+        if self.optional { types.or(Types::NULL) } else { types }
+    }
+}
 
 /// The fields as the language takes them.
-pub(crate) const fn types<const N: usize>(fields: &[OutputField; N]) -> [(&'static str, Option<Type>); N] {
-    let mut types = [("", None); N];
+pub(crate) const fn types<const N: usize>(fields: &[OutputField; N]) -> [(&'static str, Types); N] {
+    let mut types = [("", Types::ANY); N];
     let mut at = 0;
     while at < N {
-        let kind = if fields[at].optional { None } else { fields[at].kind };
-        types[at] = (fields[at].name, kind);
+        types[at] = (fields[at].name, fields[at].types());
         at += 1;
     }
     types
@@ -445,6 +449,14 @@ const PRINTED_FIELDS: [OutputField; 4] = [
     field(names::STDERR, Type::Text, "stderr as text"),
     field(names::EXIT_CODE, Type::Int, "the exit code"),
     field(names::DURATION_MS, Type::Int, "how long the last attempt took, in milliseconds"),
+];
+
+/// The fields of the output of a step that runs no program beside `value` and `meta`.
+pub(crate) const PLAIN_OUTPUT_FIELDS: [OutputField; 4] = [
+    optional(names::OUTPUT, Type::Text, "the value, if it is text"),
+    field(names::STDERR, Type::Text, "empty"),
+    field(names::DURATION_MS, Type::Int, "how long the last attempt took, in milliseconds"),
+    field(names::STATE, Type::Text, "how the step ended, as `meta.status`"),
 ];
 
 /// The fields of the output of a step beside `value` and `meta`, if the step ran a program.

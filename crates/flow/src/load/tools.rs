@@ -1,5 +1,7 @@
 //! Reads calls of tools, and the servers that provide them.
 
+use std::collections::BTreeMap;
+
 use ecow::EcoString;
 use threadline_lang::Type;
 use threadline_lang::diag::nearest;
@@ -96,7 +98,8 @@ impl WorkflowLoader {
                 continue;
             }
             if let Some(reach) = self.read_reach(at) {
-                servers.push(Server { name: name.into(), span: entry.key_span, reach });
+                let results = BTreeMap::new();
+                servers.push(Server { name: name.into(), span: entry.key_span, reach, results });
             }
         }
         servers

@@ -242,7 +242,7 @@ fn possible_verdicts(step: &Step) -> Option<Vec<EcoString>> {
         }
         Evaluator::Expression(expression) => {
             // No names are in scope, so the type must follow from the expression itself.
-            let kind = expression.value.infer(&Scope::new()).types.only();
+            let kind = expression.value.infer(&Scope::new()).types().only();
             (kind == Some(Type::Bool)).then(|| vec!["yes".into(), "no".into()])
         }
         evaluator => match evaluator.verdicts() {

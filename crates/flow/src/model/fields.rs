@@ -259,7 +259,7 @@ pub fn loop_fields(of: &Loop) -> Vec<StepField<'_>> {
 
 /// The fields of a server.
 pub fn server_fields(server: &Server) -> Vec<StepField<'_>> {
-    let Server { name: _, span: _, reach } = server;
+    let Server { name: _, span: _, reach, results: _ } = server;
     let field = |key: &'static str, name: EcoString, kind| StepField {
         key,
         name,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_lang::diag::{Fix, Span, nearest};
+use threadline_lang::diag::{Fix, Span, excerpt, nearest};
 use threadline_lang::envelope::MOVED_TO_META;
 use threadline_lang::{
     Document, Error, ErrorKind, Expression, Inferred, Origin, PromisedShape, Reference, ReferenceKind, Scope,
-    Template, Type, Types, Undefined, Warning,
+    Template, Type, Types, Undefined, Value, ValueShape, Warning,
 };
 
 use threadline_expect::{DocumentKind, Dynamic, Expectations, reads_actual};
@@ -54,6 +54,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         written_files: Vec::new(),
     };
     checker.note_written_files();
+    checker.fill_shapes();
     let states = checker.states();
     checker.declared_names();
     checker.context_cycles();
@@ -62,15 +63,18 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
     checker.foreign_references();
     let exports = checker.exports();
+    let export_shape = checker.export_shape();
     let graph = checker.graph();
     let old_spellings = checker.old_spellings;
     let problems = checker.problems;
-    for (planned, Checked { reads, script, argv }) in plan.steps.iter_mut().zip(found) {
+    for (planned, Checked { reads, script, argv, params }) in plan.steps.iter_mut().zip(found) {
+        planned.params = params;
         planned.reads = reads;
         planned.script = script;
         planned.argv = argv;
     }
     plan.export_reads = exports;
+    plan.export_shape = export_shape;
     plan.lists[0].graph = graph;
     plan.old_spellings = old_spellings;
     plan.states = states;
@@ -122,6 +126,7 @@ struct Checked {
     reads: Vec<Read>,
     script: Option<ShellScript>,
     argv: Option<Argv>,
+    params: Option<ValueShape>,
 }
 
 /// The field that reads, as far as that decides what it can read.
@@ -170,7 +175,7 @@ pub(super) enum Readable<'f> {
 }
 
 impl<'f> Readable<'f> {
-    fn references(self) -> Vec<(Origin, Reference)> {
+    pub(super) fn references(self) -> Vec<(Origin, Reference)> {
         let placed = |origin: &Origin, references: Vec<Reference>| {
             references.into_iter().map(|reference| (origin.clone(), reference)).collect()
         };
@@ -202,12 +207,20 @@ impl<'f> Readable<'f> {
     }
 
     /// The types that will do, and what they are in words; anything when there are none.
-    fn needs(self) -> (&'static [Type], String) {
+    fn needs(self) -> (Types, String) {
         match self {
-            Self::Setting(_, form) => (&[Type::Int, Type::Decimal, Type::Text], form.expected()),
-            Self::Items(_) => (&[Type::List], "a list".to_owned()),
-            Self::Given(_, kind) => (accepted(kind), kind.with_article().to_owned()),
-            _ => (&[], String::new()),
+            Self::Setting(_, form) => (Types::NUMBER.or(Types::TEXT), form.expected()),
+            Self::Items(_) => (Types::one(Type::List), "a list".to_owned()),
+            Self::Given(_, kind) => (accepted(kind), Types::named(Some(kind)).in_words()),
+            _ => (Types::NONE, String::new()),
+        }
+    }
+
+    /// Whether a value that is written out can be read as what it needs.
+    fn reads(self, value: &Value) -> bool {
+        match self {
+            Self::Setting(_, form) => form.reads(value),
+            _ => true,
         }
     }
 
@@ -383,7 +396,7 @@ impl Checker<'_> {
                     handled.push((origin.span.start, reference.span));
                 }
             }
-            self.language_errors(Moment::Attempt, field, &scope, &handled);
+            self.language_errors(None, field, &scope, &handled);
         }
     }
 
@@ -432,7 +445,7 @@ impl Checker<'_> {
     fn step(&mut self, number: StepNumber) -> Checked {
         let (workflow, plan) = (Arc::clone(&self.plan.workflow), self.plan);
         let step = Arc::clone(&plan.steps[number as usize].step);
-        let mut found = Checked { reads: Vec::new(), script: None, argv: None };
+        let mut found = Checked { reads: Vec::new(), script: None, argv: None, params: None };
         // What all steps share is looked at once, outside of them.
         let own = step_fields(&workflow, &step).into_iter().filter(|field| field.owner == FieldOwner::Step);
         // That a trigger stands outside of a graph is reported as that.
@@ -460,6 +473,10 @@ impl Checker<'_> {
                     let reader = Reader { moment, ..reader };
                     self.expected(reader, &expectations.value, late, &mut found.reads);
                 }
+                FieldKind::Params(params) => {
+                    found.params = Some(self.document_shape(reader, params));
+                    self.own_field(reader, kind, &mut found.reads);
+                }
                 kind => self.own_field(reader, kind, &mut found.reads),
             }
         }
@@ -483,7 +500,7 @@ impl Checker<'_> {
     }
 
     /// The reader of a field of a step.
-    fn reader(&self, number: StepNumber, moment: Moment) -> Reader {
+    pub(super) fn reader(&self, number: StepNumber, moment: Moment) -> Reader {
         let planned = &self.plan.steps[number as usize];
         let inside = match moment {
             Moment::Selection => true,
@@ -540,7 +557,7 @@ impl Checker<'_> {
                 return;
             }
             let scope = threadline_expect::with_promised(Some(STEP), &self.scope(reader, uses_prev));
-            self.language_errors(reader.moment, field, &scope, &handled);
+            self.language_errors(Some(reader), field, &scope, &handled);
         }
     }
 
@@ -609,7 +626,7 @@ impl Checker<'_> {
             return;
         }
         let scope = self.scope(reader, uses_prev);
-        self.language_errors(reader.moment, field, &scope, &handled);
+        self.language_errors(Some(reader), field, &scope, &handled);
     }
 
     /// The scope of a reader; with the step before where that is read.
@@ -621,7 +638,14 @@ impl Checker<'_> {
         self.with_params(reader, scope)
     }
 
-    fn language_errors(&mut self, moment: Moment, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
+    fn language_errors(
+        &mut self,
+        reader: Option<Reader>,
+        field: Readable<'_>,
+        scope: &Scope,
+        handled: &[Handled],
+    ) {
+        let moment = reader.map_or(Moment::Attempt, |reader| reader.moment);
         let undefined = match field {
             Readable::Condition(_)
             | Readable::Expression(_)
@@ -635,7 +659,8 @@ impl Checker<'_> {
         for error in errors {
             let origin = error.origin().unwrap_or(field.origin());
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
-            if !tolerated && !is_handled(handled, origin, &error) {
+            let asked = reader.is_some_and(|reader| self.is_asked(reader, &error));
+            if !tolerated && !asked && !is_handled(handled, origin, &error) {
                 let problem = problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
                 let problem = self.with_format_hint(&error, problem);
                 self.unknown_root(moment, problem);
@@ -643,7 +668,7 @@ impl Checker<'_> {
         }
         self.warnings(inferred.warnings, field.origin());
         if sound && handled.is_empty() && undefined == Undefined::Error {
-            self.needed_type(field, inferred.types);
+            self.needed_type(reader, field, &inferred.shape);
         }
     }
 
@@ -700,16 +725,24 @@ impl Checker<'_> {
         self.problem(problem);
     }
 
-    fn needed_type(&mut self, field: Readable<'_>, types: Types) {
+    fn needed_type(&mut self, reader: Option<Reader>, field: Readable<'_>, shape: &ValueShape) {
         let (fitting, words) = field.needs();
-        let Some(kind) = types.only() else { return };
-        if fitting.is_empty() || fitting.contains(&kind) {
+        if fitting.is_none() {
             return;
         }
+        let allowed = shape.allowed.without(fitting);
+        let gives = if shape.types.and(fitting).is_none() {
+            format!("this gives {}", shape.types.in_words())
+        } else if !allowed.is_none() && !reader.is_some_and(|reader| self.asks(reader, field)) {
+            format!("this may be {}", allowed.in_words())
+        } else if let Some(literal) = shape.literal.as_ref().filter(|literal| !field.reads(literal)) {
+            format!("this is {}", excerpt(literal))
+        } else {
+            return;
+        };
         let origin = field.origin();
         let key = origin.path.rsplit('.').next().unwrap_or_default();
-        let message = format!("`{key}` takes {words}, and this gives {}", kind.with_article());
-        self.problem(Check::WrongType.at(origin.span, message));
+        self.problem(Check::WrongType.at(origin.span, format!("`{key}` takes {words}, and {gives}")));
     }
 
     // ---- references ------------------------------------------------------------------------------------
@@ -948,11 +981,11 @@ impl Checker<'_> {
             let before = list.steps[before];
             // A step that was skipped is not the one that `prev` means.
             let skips = self.plan.steps[before as usize].step.when.is_some();
-            return Some(if skips { names::any_output() } else { names::output(self.plan, before) });
+            return Some(if skips { names::any_output() } else { self.names.output(self.plan, before) });
         }
         match list.parent? {
             (_, Part::Do) => None,
-            (owner, Part::OnSuccess) => Some(names::output(self.plan, owner)),
+            (owner, Part::OnSuccess) => Some(self.names.output(self.plan, owner)),
             (_, Part::OnFailure | Part::Finally) => Some(names::any_output()),
         }
     }
@@ -993,16 +1026,11 @@ pub(super) fn field_after(reference: &Reference, end: usize) -> Option<(usize, &
     Some((end + 1, &field[..length]))
 }
 
-/// The types that an input of a type takes.
-fn accepted(kind: Type) -> &'static [Type] {
+/// The types that an input of a type takes. What is known only as a number before the run may be whole.
+fn accepted(kind: Type) -> Types {
     match kind {
-        Type::Null => &[Type::Null],
-        Type::Bool => &[Type::Bool],
-        // What is known only as a number before the run may be either.
-        Type::Int | Type::Decimal => &[Type::Int, Type::Decimal],
-        Type::Text => &[Type::Text],
-        Type::List => &[Type::List],
-        Type::Object => &[Type::Object],
+        Type::Int => Types::NUMBER,
+        kind => Types::named(Some(kind)),
     }
 }
 

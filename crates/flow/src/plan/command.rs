@@ -39,9 +39,9 @@ impl Checker<'_> {
         let handled = self.references(reader, &text.origin, &references, reads);
         if !self.is_full() {
             let scope = self.scope(reader, uses_prev);
-            self.errors(&script.check(&scope), &text.origin, &handled);
+            self.errors(reader, &script.check(&scope), &text.origin, &handled);
             for typed in script.infer(&scope) {
-                self.typed(typed, &text.origin, &handled);
+                self.typed(reader, typed, &text.origin, &handled);
             }
         }
         Some(script)
@@ -168,10 +168,10 @@ impl Checker<'_> {
         if !self.is_full() {
             let scope = self.scope(reader, uses_prev);
             for (at, error) in argv.check(&scope) {
-                self.errors(&[error], &entries[at].origin, &handled);
+                self.errors(reader, &[error], &entries[at].origin, &handled);
             }
             for (at, typed) in argv.infer(&scope) {
-                self.typed(typed, &entries[at].origin, &handled);
+                self.typed(reader, typed, &entries[at].origin, &handled);
             }
         }
         argv
@@ -213,17 +213,17 @@ impl Checker<'_> {
         handled
     }
 
-    fn errors(&mut self, errors: &[Error], origin: &Origin, handled: &[Handled]) {
+    fn errors(&mut self, reader: Reader, errors: &[Error], origin: &Origin, handled: &[Handled]) {
         for error in errors {
-            if !is_handled(handled, origin, error) {
+            if !is_handled(handled, origin, error) && !self.is_asked(reader, error) {
                 let problem = problem::of_language(error, origin, self.plan.workflow.file.text());
                 self.problem(problem);
             }
         }
     }
 
-    fn typed(&mut self, typed: InferredReference, origin: &Origin, handled: &[Handled]) {
-        self.errors(&typed.inferred.errors, origin, handled);
+    fn typed(&mut self, reader: Reader, typed: InferredReference, origin: &Origin, handled: &[Handled]) {
+        self.errors(reader, &typed.inferred.errors, origin, handled);
         self.warnings(typed.inferred.warnings, origin);
         if let Some(refused) = typed.refused {
             self.shell_problem(&refused, origin);
@@ -287,7 +287,7 @@ impl Checker<'_> {
 /// Whether a reference can only be a number or a truth value, whose text is never code.
 fn is_plain(reference: &Embedded, scope: &Scope) -> bool {
     let inferred = reference.infer(scope);
-    inferred.errors.is_empty() && matches!(inferred.types.only(), Some(Type::Int | Type::Bool))
+    inferred.errors.is_empty() && matches!(inferred.types().only(), Some(Type::Int | Type::Bool))
 }
 
 fn environment_name(variable: &Variable) -> EnvironmentName {

@@ -14,12 +14,14 @@ mod number;
 mod order;
 mod params;
 mod set;
+mod shapes;
 mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_lang::ValueShape;
 use threadline_lang::diag::Span;
 use threadline_lang::source::SourceFile;
 
@@ -94,6 +96,8 @@ pub struct Plan {
     pub lists: Vec<List>,
     /// The list that always runs at the end.
     pub finally: Option<ListNumber>,
+    /// What is known of the exports before the run.
+    pub export_shape: ValueShape,
     /// The names that `exports` read, without duplicates.
     pub export_reads: Vec<Read>,
     /// Spans of references that read metadata next to the value, as older systems did, without `meta.`.
@@ -228,6 +232,8 @@ pub struct PlannedStep {
     pub script: Option<ShellScript>,
     /// The analysed program and arguments.
     pub argv: Option<Argv>,
+    /// What is known of its `params`, if it calls a tool.
+    pub params: Option<ValueShape>,
     /// The plan of the workflow that it calls.
     pub calls: Option<Arc<Plan>>,
 }

@@ -6,15 +6,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
-use threadline_lang::{Promise, PromisedShape, Scope, ScopeEntry, Type};
+use threadline_lang::{
+    FieldTypes, Promise, PromisedShape, Scope, ScopeEntry, ShapeCell, Type, Types, ValueShape,
+};
 
 use super::{ListNumber, Part, Plan, StepNumber};
 use crate::fields::outputs::{
-    CAPTURED_STATE_FIELDS, FieldTypes, ITEM_AGENT_FIELDS, ITEM_FIELDS, JUDGEMENT_FIELDS, LOOP_FIELDS,
-    MAP_FIELDS, OUTPUT_FIELDS, RESULT_FIELDS, STATE_FIELDS, STATE_OUTPUT_FIELDS, WORKFLOW_FIELDS, nullable,
-    types,
+    CAPTURED_STATE_FIELDS, ITEM_AGENT_FIELDS, ITEM_FIELDS, JUDGEMENT_FIELDS, LOOP_FIELDS, MAP_FIELDS, META,
+    NodeType, OUTPUT_FIELDS, OutputField, PLAIN_OUTPUT_FIELDS, STATE_FIELDS, STATE_OUTPUT_FIELDS,
+    WORKFLOW_FIELDS, nullable, types,
 };
-use crate::model::{Action, CaptureFormat, Step};
+use crate::model::{Action, Step};
 
 /// The number of a scope; the run's is 0.
 pub(super) type ScopeNumber = usize;
@@ -26,6 +28,8 @@ pub(super) struct Named {
     pub(super) id: Option<StepNumber>,
     /// The steps that capture this name.
     pub(super) captures: Vec<StepNumber>,
+    /// What all of them leave, if there are several.
+    pub(super) shared: ShapeCell,
 }
 
 /// The names of the run, or of an item.
@@ -35,6 +39,8 @@ pub(super) struct NameScope {
     pub(super) owner: Option<StepNumber>,
     /// Whether it is the scope of an item.
     pub(super) of_items: bool,
+    /// The item, then.
+    pub(super) item: ShapeCell,
     pub(super) names: BTreeMap<EcoString, Named>,
     /// For the checks of the language.
     pub(super) scope: Scope,
@@ -47,11 +53,30 @@ pub(super) struct Names {
     pub(super) of_list: Vec<ScopeNumber>,
     /// The roots that context, the workflow's environment and agents may read.
     pub(super) outer: Scope,
+    /// What is known of what each step leaves.
+    pub(super) shapes: Vec<StepShapes>,
+    /// What is known of each of `map.results`.
+    pub(super) result: ShapeCell,
+    /// What is known of the `aggregates`, in their order.
+    pub(super) aggregates: Vec<ShapeCell>,
+}
+
+/// What is known of what a step leaves.
+#[derive(Clone)]
+pub(super) struct StepShapes {
+    /// Its value as its id gives it: it may have been skipped.
+    pub(super) value: ShapeCell,
+    /// Its value as its capture gives it: it has run.
+    pub(super) captured: ShapeCell,
+    /// Its meta data.
+    pub(super) meta: ShapeCell,
 }
 
 /// What a step leaves beside its value, if it has run a program.
 const OF_PROGRAM: FieldTypes = &types(&OUTPUT_FIELDS);
-/// The same, if it may have been skipped or runs no program.
+/// The same, if it runs no program.
+const OF_PLAIN_STEP: FieldTypes = &types(&PLAIN_OUTPUT_FIELDS);
+/// The same, if it may have been skipped.
 const OF_ANY_STEP: FieldTypes = &types(&nullable(OUTPUT_FIELDS));
 /// What a state leaves: the same, and its verdict.
 const OF_STATE: FieldTypes = &types(&STATE_OUTPUT_FIELDS);
@@ -62,7 +87,8 @@ impl Names {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut of_list = vec![0; plan.lists.len()];
         let (names, scope) = (BTreeMap::new(), Scope::new());
-        let run = NameScope { parent: None, owner: None, of_items: false, names, scope };
+        let item = ShapeCell::default();
+        let run = NameScope { parent: None, owner: None, of_items: false, item, names, scope };
         let mut scopes = vec![run];
         for (at, list) in plan.lists.iter().enumerate() {
             of_list[at] = match list.parent {
@@ -75,6 +101,7 @@ impl Names {
                             parent: Some(around),
                             owner: Some(owner),
                             of_items: !matches!(plan.steps[owner as usize].step.action, Action::Phase(_)),
+                            item: ShapeCell::default(),
                             names,
                             scope: Scope::new(),
                         });
@@ -99,7 +126,19 @@ impl Names {
         }
         export_names(plan, &of_list, &mut scopes);
         let outer = outer(plan);
-        let mut names = Self { scopes, of_list, outer };
+        let shapes = plan.steps.iter().map(|planned| StepShapes {
+            value: ShapeCell::default(),
+            captured: ShapeCell::default(),
+            meta: meta_shape(&planned.step).into(),
+        });
+        let aggregates = match &plan.workflow.shape {
+            crate::model::Shape::MapReduce { aggregates } => {
+                aggregates.iter().map(|_| ShapeCell::default()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let (shapes, result) = (shapes.collect(), ShapeCell::default());
+        let mut names = Self { scopes, of_list, outer, shapes, result, aggregates };
         names.build(plan);
         names
     }
@@ -120,15 +159,15 @@ impl Names {
             let of_captures = names
                 .iter()
                 .filter(|(_, named)| !named.captures.is_empty())
-                .map(|(name, named)| ((*name).clone(), promised(capture_output(plan, name, named))));
+                .map(|(name, named)| ((*name).clone(), promised(self.capture_output(plan, name, named))));
             let inner = layer(&captured_around, label, of_captures);
             let mut entries: Vec<(EcoString, ScopeEntry)> = names
                 .iter()
-                .map(|(name, named)| ((*name).clone(), promised(by_name(plan, name, named))))
+                .map(|(name, named)| ((*name).clone(), promised(self.by_name(plan, name, named))))
                 .collect();
             entries.push(("captured".into(), ScopeEntry::Names(inner.clone())));
             if at == 0 && plan.is_map_reduce() {
-                entries.extend(phase_roots(plan, &self.scopes, &self.of_list));
+                entries.extend(self.phase_roots(plan));
             }
             if at == 0 && matches!(plan.workflow.shape, crate::model::Shape::Loop(_)) {
                 entries.extend(loop_roots());
@@ -139,14 +178,18 @@ impl Names {
                     "item".into(),
                     promised(Promise {
                         why,
-                        shape: PromisedShape::Item { own: const { &types(&ITEM_FIELDS) } },
+                        shape: PromisedShape::Item {
+                            own: const { &types(&ITEM_FIELDS) },
+                            value: scope.item.clone(),
+                        },
                     }),
                 ));
             }
             if scope.of_items && plan.is_map_reduce() {
-                let agent = types(&ITEM_AGENT_FIELDS).map(|(name, kind)| {
+                let agent = types(&ITEM_AGENT_FIELDS).map(|(name, types)| {
                     let why = "nobody runs the item yet".into();
-                    (EcoString::from(name), promised(Promise { why, shape: PromisedShape::Value(kind) }))
+                    let shape = PromisedShape::Value(types.into());
+                    (EcoString::from(name), promised(Promise { why, shape }))
                 });
                 entries.push(("agent".into(), ScopeEntry::Names(layer(&Scope::new(), "agent", agent))));
             }
@@ -154,6 +197,85 @@ impl Names {
             captured.push(inner);
             self.scopes[at].scope = built;
         }
+    }
+
+    /// What phases leave: the roots that only a map-reduce has.
+    fn phase_roots(&self, plan: &Plan) -> Vec<(EcoString, ScopeEntry)> {
+        let value = |why: &str, shape: ShapeCell| {
+            promised(Promise { why: why.into(), shape: PromisedShape::Value(shape) })
+        };
+        let names = |label: &str, entries: Vec<(EcoString, ScopeEntry)>| {
+            ScopeEntry::Names(layer(&Scope::new(), label, entries))
+        };
+        let mut roots = Vec::new();
+        for planned in &plan.steps {
+            let step = &planned.step;
+            if step.is_map() {
+                let why = "the map is not over yet";
+                let known = types(&MAP_FIELDS)
+                    .into_iter()
+                    .map(|(name, types)| (EcoString::from(name), value(why, types.into())));
+                let known = known.chain([("results".into(), value(why, self.result.clone()))]).collect();
+                roots.push(("map".into(), names("map", known)));
+                if let crate::model::Shape::MapReduce { aggregates } = &plan.workflow.shape {
+                    let made = aggregates.iter().zip(&self.aggregates);
+                    let made = made.map(|((name, _), shape)| (name.clone(), value(why, shape.clone())));
+                    roots.push(("aggregates".into(), names("aggregates", made.collect())));
+                }
+            }
+            let Action::Phase(phase) = &step.action else { continue };
+            let why = "the phase is not over yet";
+            let captured = planned.parts.first().map(|(_, list)| &self.scopes[self.of(*list)].names);
+            let captured = captured.into_iter().flatten().filter(|(_, named)| !named.captures.is_empty());
+            let mut variables: BTreeMap<EcoString, ScopeEntry> = captured
+                .map(|(name, named)| (name.clone(), value(why, self.captured_shape(named))))
+                .collect();
+            let own =
+                phase.variables.iter().map(|(name, _)| (name.clone(), value(why, ShapeCell::default())));
+            variables.extend(own);
+            let variables = names("variables", variables.into_iter().collect());
+            let output = ("output".into(), value(why, Types::TEXT.into()));
+            let of_phase = names(phase.kind.key(), vec![output, ("variables".into(), variables)]);
+            roots.push((phase.kind.key().into(), of_phase));
+        }
+        roots
+    }
+
+    /// What a bare name gives: the output of a step, or the value that was captured.
+    fn by_name(&self, plan: &Plan, name: &str, named: &Named) -> Promise {
+        if let Some(id) = named.id {
+            return Promise { why: eco_format!("`{name}` has not run yet"), shape: self.output(plan, id) };
+        }
+        let why = eco_format!("`{name}` is not captured yet");
+        Promise { why, shape: PromisedShape::Value(self.captured_shape(named)) }
+    }
+
+    fn capture_output(&self, plan: &Plan, name: &str, named: &Named) -> Promise {
+        let why = eco_format!("`{name}` is not captured yet");
+        let value = self.captured_shape(named);
+        let of_state = named.captures.iter().any(|step| plan.steps[*step as usize].step.state.is_some());
+        let (meta, also) = match named.captures[..] {
+            _ if of_state => (ShapeCell::default(), OF_CAPTURED_STATE),
+            [one] => (self.shapes[one as usize].meta.clone(), fields(plan, &plan.steps[one as usize].step)),
+            _ => (ShapeCell::default(), OF_ANY_STEP),
+        };
+        Promise { why, shape: PromisedShape::Output { value, meta, also } }
+    }
+
+    /// What all steps with this capture give. A capture is only set by a step that has run.
+    fn captured_shape(&self, named: &Named) -> ShapeCell {
+        match named.captures[..] {
+            [one] => self.shapes[one as usize].captured.clone(),
+            _ => named.shared.clone(),
+        }
+    }
+
+    /// The output of a step that may have been skipped or have failed.
+    pub(super) fn output(&self, plan: &Plan, number: StepNumber) -> PromisedShape {
+        let step = &plan.steps[number as usize].step;
+        let StepShapes { value, meta, .. } = self.shapes[number as usize].clone();
+        let skips = step.when.is_some() || step.continue_on_error;
+        PromisedShape::Output { value, meta, also: if skips { OF_ANY_STEP } else { fields(plan, step) } }
     }
 
     /// The scope of a list.
@@ -193,53 +315,12 @@ fn export_names(plan: &Plan, of_list: &[ScopeNumber], scopes: &mut [NameScope]) 
     }
 }
 
-/// What phases leave: the roots that only a map-reduce has.
-fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Vec<(EcoString, ScopeEntry)> {
-    let value = |why: &str, kind: Option<Type>| {
-        promised(Promise { why: why.into(), shape: PromisedShape::Value(kind) })
-    };
-    let names = |label: &str, entries: Vec<(EcoString, ScopeEntry)>| {
-        ScopeEntry::Names(layer(&Scope::new(), label, entries))
-    };
-    let mut roots = Vec::new();
-    for planned in &plan.steps {
-        let step = &planned.step;
-        if step.is_map() {
-            let why = "the map is not over yet";
-            let known =
-                types(&MAP_FIELDS).into_iter().map(|(name, kind)| (EcoString::from(name), value(why, kind)));
-            let rows = promised(Promise {
-                why: why.into(),
-                shape: PromisedShape::Elements { fields: const { &types(&RESULT_FIELDS) } },
-            });
-            let known = known.chain([("results".into(), rows)]).collect();
-            roots.push(("map".into(), names("map", known)));
-            if let crate::model::Shape::MapReduce { aggregates } = &plan.workflow.shape {
-                let made = aggregates.iter().map(|(name, _)| (name.clone(), value(why, None))).collect();
-                roots.push(("aggregates".into(), names("aggregates", made)));
-            }
-        }
-        let Action::Phase(phase) = &step.action else { continue };
-        let why = "the phase is not over yet";
-        let captured = planned.parts.first().map(|(_, list)| &scopes[of_list[*list as usize]].names);
-        let captured = captured.into_iter().flatten().filter(|(_, named)| !named.captures.is_empty());
-        let mut variables: BTreeMap<EcoString, ScopeEntry> =
-            captured.map(|(name, named)| (name.clone(), value(why, captured_type(plan, named)))).collect();
-        variables.extend(phase.variables.iter().map(|(name, _)| (name.clone(), value(why, None))));
-        let variables = names("variables", variables.into_iter().collect());
-        let output = ("output".into(), value(why, Some(Type::Text)));
-        let of_phase = names(phase.kind.key(), vec![output, ("variables".into(), variables)]);
-        roots.push((phase.kind.key().into(), of_phase));
-    }
-    roots
-}
-
 /// The roots that only a loop has.
 fn loop_roots() -> Vec<(EcoString, ScopeEntry)> {
     let names = |label: &str, fields: FieldTypes| {
         let why = "the loop has not begun";
-        let entries = fields.iter().map(|(name, kind)| {
-            let promise = Promise { why: why.into(), shape: PromisedShape::Value(*kind) };
+        let entries = fields.iter().map(|(name, types)| {
+            let promise = Promise { why: why.into(), shape: PromisedShape::Value((*types).into()) };
             (EcoString::from(*name), promised(promise))
         });
         (EcoString::from(label), ScopeEntry::Names(layer(&Scope::new(), label, entries)))
@@ -247,7 +328,11 @@ fn loop_roots() -> Vec<(EcoString, ScopeEntry)> {
     let why = "nothing is judged yet".into();
     let result = promised(Promise {
         why,
-        shape: PromisedShape::Output { value: None, also: const { &types(&JUDGEMENT_FIELDS) } },
+        shape: PromisedShape::Output {
+            value: ShapeCell::default(),
+            meta: ShapeCell::default(),
+            also: const { &types(&JUDGEMENT_FIELDS) },
+        },
     });
     vec![
         names("state", const { &types(&STATE_FIELDS) }),
@@ -259,24 +344,30 @@ fn loop_roots() -> Vec<(EcoString, ScopeEntry)> {
 /// The roots that are there before anything runs.
 fn outer(plan: &Plan) -> Scope {
     let workflow = &plan.workflow;
-    let value = |why: &str, kind: Option<Type>| {
-        promised(Promise { why: why.into(), shape: PromisedShape::Value(kind) })
+    let value = |why: &str, shape: ShapeCell| {
+        promised(Promise { why: why.into(), shape: PromisedShape::Value(shape) })
     };
     let inputs = workflow.inputs.iter().map(|input| {
-        let kind = input.kind.filter(|_| input.required || input.default.is_some());
-        (input.name.clone(), value("the inputs are not given yet", kind))
+        let shape = ValueShape::of_types(Types::named(input.kind));
+        let given = input.required || input.default.is_some();
+        let shape = if given { shape } else { shape.optional() };
+        // A default may be null, whatever the type.
+        let null = input.default.as_ref().is_some_and(threadline_lang::Value::is_null);
+        let shape = if null { shape.optional() } else { shape };
+        (input.name.clone(), value("the inputs are not given yet", shape.into()))
     });
     let of_workflow = types(&WORKFLOW_FIELDS)
-        .map(|(name, kind)| (name.into(), value("the workflow has not started", kind)));
+        .map(|(name, types)| (name.into(), value("the workflow has not started", types.into())));
     let imports = workflow.imports.iter();
-    let imports = imports
-        .map(|import| (import.name.clone(), value("it is read when the run begins", Some(Type::Object))));
+    let imports = imports.map(|import| {
+        (import.name.clone(), value("it is read when the run begins", Types::one(Type::Object).into()))
+    });
     let mut entries = vec![
         ("inputs".into(), ScopeEntry::Names(layer(&Scope::new(), "inputs", inputs))),
         ("workflow".into(), ScopeEntry::Names(layer(&Scope::new(), "workflow", of_workflow))),
     ];
     if matches!(workflow.shape, crate::model::Shape::Graph { .. }) {
-        entries.push(("trigger".into(), value("the payload is not given yet", None)));
+        entries.push(("trigger".into(), value("the payload is not given yet", ShapeCell::default())));
     }
     if !workflow.imports.is_empty() {
         entries.push(("imports".into(), ScopeEntry::Names(layer(&Scope::new(), "imports", imports))));
@@ -300,83 +391,39 @@ fn promised(promise: Promise) -> ScopeEntry {
     ScopeEntry::Promised(Arc::new(promise))
 }
 
-/// What a bare name gives: the output of a step, or the value that was captured.
-fn by_name(plan: &Plan, name: &str, named: &Named) -> Promise {
-    if let Some(id) = named.id {
-        return Promise { why: eco_format!("`{name}` has not run yet"), shape: output(plan, id) };
-    }
-    let why = eco_format!("`{name}` is not captured yet");
-    Promise { why, shape: PromisedShape::Value(captured_type(plan, named)) }
-}
-
-fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
-    let why = eco_format!("`{name}` is not captured yet");
-    if named.captures.iter().any(|step| plan.steps[*step as usize].step.state.is_some()) {
-        let shape = PromisedShape::Output { value: captured_type(plan, named), also: OF_CAPTURED_STATE };
-        return Promise { why, shape };
-    }
-    let shape = match named.captures[..] {
-        [one] => PromisedShape::Output {
-            value: captured_type(plan, named),
-            also: fields(plan, &plan.steps[one as usize].step),
-        },
-        _ => PromisedShape::Output { value: captured_type(plan, named), also: OF_ANY_STEP },
-    };
-    Promise { why, shape }
-}
-
-/// The type that all steps with this capture give. A capture is only set by a step that has run; the value of one that
-/// has failed is null.
-fn captured_type(plan: &Plan, named: &Named) -> Option<Type> {
-    let makers = named.captures.iter().map(|step| &plan.steps[*step as usize].step);
-    let mut types = makers.map(|step| value_type(step).filter(|_| !step.continue_on_error));
-    let first = types.next()??;
-    types.all(|other| other == Some(first)).then_some(first)
-}
-
-/// The output of a step that may have been skipped or have failed.
-pub(super) fn output(plan: &Plan, number: StepNumber) -> PromisedShape {
-    let step = &plan.steps[number as usize].step;
-    if step.when.is_some() || step.continue_on_error {
-        return PromisedShape::Output { value: None, also: OF_ANY_STEP };
-    }
-    PromisedShape::Output { value: value_type(step), also: fields(plan, step) }
-}
-
 /// The output of a step of which nothing is known.
 pub(super) fn any_output() -> PromisedShape {
-    PromisedShape::Output { value: None, also: OF_ANY_STEP }
+    PromisedShape::Output { value: ShapeCell::default(), meta: ShapeCell::default(), also: OF_ANY_STEP }
 }
 
 /// The output of a state of which nothing is known.
 pub(super) fn any_state() -> PromisedShape {
-    PromisedShape::Output { value: None, also: OF_STATE }
+    PromisedShape::Output { value: ShapeCell::default(), meta: ShapeCell::default(), also: OF_STATE }
 }
 
 fn fields(plan: &Plan, step: &Step) -> FieldTypes {
-    let is_program = match &step.action {
-        Action::Shell { .. } | Action::Argv(_) => true,
+    match &step.action {
+        Action::Shell { .. } | Action::Argv(_) => OF_PROGRAM,
         Action::Agent { agent, .. } => {
-            plan.workflow.agent(&agent.value).is_none_or(|agent| agent.provider.is_program)
+            let agent = plan.workflow.agent(&agent.value);
+            if agent.is_none_or(|agent| agent.provider.is_program) { OF_PROGRAM } else { OF_ANY_STEP }
         }
-        _ => false,
-    };
-    if is_program { OF_PROGRAM } else { OF_ANY_STEP }
+        _ if step.state.is_some() => OF_ANY_STEP,
+        _ => OF_PLAIN_STEP,
+    }
 }
 
-/// The type of a step's value, where it is known.
-fn value_type(step: &Step) -> Option<Type> {
-    match &step.action {
-        Action::Shell { .. } | Action::Argv(_) => match step.format {
-            CaptureFormat::Text => Some(Type::Text),
-            CaptureFormat::Json => None,
-            CaptureFormat::Lines => Some(Type::List),
-            // Any number: a decimal here stands for both.
-            CaptureFormat::Number => Some(Type::Decimal),
-            CaptureFormat::Boolean => Some(Type::Bool),
-        },
-        // Without a name in scope only what the text itself says is known.
-        Action::Value(document) => document.value.infer(&Scope::new()).types.only(),
-        action => action.node_type().output().kind,
+/// The fields of the meta data of a step.
+fn meta_shape(step: &Step) -> ValueShape {
+    let node_type = step.action.node_type();
+    if step.state.is_some() || matches!(node_type, NodeType::State | NodeType::Phase) {
+        return ValueShape::one(Type::Object);
     }
+    object_of(META.iter().chain(node_type.meta()))
+}
+
+/// An object of these fields.
+pub(super) fn object_of<'f>(fields: impl Iterator<Item = &'f OutputField>) -> ValueShape {
+    let shape = |field: &OutputField| (EcoString::from(field.name), ValueShape::of_types(field.types()));
+    ValueShape::object(fields.map(shape).collect())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
+use threadline_lang::ValueShape;
 
 use super::{Graph, List, ListNumber, Part, Plan, PlannedStep, StepNumber};
 use crate::model::{Action, Shape, Step, Workflow};
@@ -15,6 +16,7 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
         steps: Vec::new(),
         lists: Vec::new(),
         finally: None,
+        export_shape: ValueShape::ANY,
         export_reads: Vec::new(),
         old_spellings: Vec::new(),
         states: None,
@@ -69,6 +71,7 @@ impl Plan {
             reads: Vec::new(),
             script: None,
             argv: None,
+            params: None,
             calls: None,
         });
         for part in Part::ALL {

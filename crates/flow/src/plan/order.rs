@@ -89,6 +89,10 @@ impl StepOrder {
                 only(conditions)
             }
             Ordering::Less => {
+                // Steps after one that ends the list when it fails run only if it succeeded.
+                let ends = !plan.steps[made.step as usize].step.continue_on_error;
+                let succeeded = RunCondition::Part(made.step, Part::OnSuccess);
+                conditions.retain(|condition| !ends || *condition != succeeded);
                 made.when(&mut conditions);
                 only(conditions)
             }

@@ -20,9 +20,8 @@ impl Checker<'_> {
         let Some(state) = self.state_of(reader) else { return scope };
         let names = state.params.iter().map(|(name, value)| {
             let promised = || {
-                let (why, kind) =
-                    ("the state has not started".into(), value.value.infer(&scope).types.only());
-                ScopeEntry::Promised(Promise { why, shape: PromisedShape::Value(kind) }.into())
+                let (why, shape) = ("the state has not started".into(), value.value.infer(&scope).shape);
+                ScopeEntry::Promised(Promise { why, shape: PromisedShape::Value(shape.into()) }.into())
             };
             let entry =
                 value.value.as_fixed().map_or_else(promised, |value| ScopeEntry::Plain(value.clone()));

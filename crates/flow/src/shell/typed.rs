@@ -16,7 +16,7 @@ pub struct InferredReference {
 impl InferredReference {
     fn infer(reference: &Embedded, scope: &Scope) -> Self {
         let inferred = reference.infer(scope);
-        let kind = inferred.types.only().filter(|kind| matches!(kind, Type::List | Type::Object));
+        let kind = inferred.types().only().filter(|kind| matches!(kind, Type::List | Type::Object));
         let bare = kind.filter(|_| reference.binding().is_none());
         let refused = bare.map(|kind| refuse_container(reference, kind));
         Self { inferred, refused }

@@ -7,6 +7,7 @@ use ecow::EcoString;
 use super::{Fix, Span};
 use crate::data::Style;
 use crate::limits::Limit;
+use crate::shape::Types;
 use crate::syntax::SyntaxError;
 use crate::value::{NumberError, Oversized, Type, Value, ops::OpError};
 
@@ -137,8 +138,8 @@ pub enum ErrorKind {
         path: String,
         /// The step, as written.
         step: String,
-        /// The type of the value at the path.
-        kind: Type,
+        /// The types that the value at the path can have.
+        types: Types,
         /// How to write it instead.
         hint: Option<String>,
     },
@@ -174,6 +175,15 @@ pub enum ErrorKind {
         why: String,
         /// How to write it instead.
         hint: Option<String>,
+    },
+    /// A type that a value may have, because the file allows for it, and that does not fit.
+    MayBe {
+        /// The expression of the value.
+        path: String,
+        /// The type.
+        kind: Type,
+        /// What goes wrong then.
+        cause: Box<Error>,
     },
     /// Arithmetic without a result.
     Number(NumberError),

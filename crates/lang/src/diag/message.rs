@@ -149,7 +149,7 @@ impl Error {
             }
             ErrorKind::Argument { .. } => "bad-argument",
             ErrorKind::Number(_) => "arithmetic",
-            ErrorKind::Element { cause, .. } => cause.id(),
+            ErrorKind::Element { cause, .. } | ErrorKind::MayBe { cause, .. } => cause.id(),
             ErrorKind::Limit { .. } => "limit",
             ErrorKind::Computed { .. } => "computed",
             ErrorKind::Cycle { .. } => "cycle",
@@ -241,6 +241,10 @@ impl Error {
                 }
                 _ => hints.extend(cause.hints()),
             },
+            ErrorKind::MayBe { path, kind: Type::Null, .. } => {
+                hints.push(format!("give a default for null: `default({path}, ...)`"));
+            }
+            ErrorKind::MayBe { .. } => hints.push("give a default of the type that is needed".to_owned()),
             ErrorKind::Limit { limit: Limit::Elements, .. } => hints.push(
                 "aggregate them with `where`, `count`, `sum` or the like, or take a slice: `[0:100]`"
                     .to_owned(),
@@ -345,8 +349,8 @@ impl fmt::Display for Error {
             ErrorKind::EnvNotSet { name, .. } => write!(f, "the environment variable `{name}` is not set"),
             ErrorKind::Unset { path, why } => write!(f, "`{path}` has no value: {why}"),
             ErrorKind::Nothing { function, why } => write!(f, "`{function}` has nothing to give: {why}"),
-            ErrorKind::StepIntoType { path, step, kind, .. } => {
-                write!(f, "`{path}` is {}: it has no `{step}`", kind.with_article())
+            ErrorKind::StepIntoType { path, step, types, .. } => {
+                write!(f, "`{path}` is {}: it has no `{step}`", types.in_words())
             }
             ErrorKind::Operands { operator, left, right, .. } => operands(f, operator, *left, *right),
             ErrorKind::Expected { place, expected, got, .. } => {
@@ -369,6 +373,9 @@ impl fmt::Display for Error {
                 }
                 _ => write!(f, "`{function}`, element {index}: {cause}"),
             },
+            ErrorKind::MayBe { path, kind, cause } => {
+                write!(f, "{cause}, and `{path}` may be {}", kind.with_article())
+            }
             ErrorKind::Limit { limit, max } => f.write_str(&limit.passed(*max)),
             ErrorKind::Computed { kind, message, .. } => write!(f, "`{kind}`: {message}"),
             ErrorKind::Cycle { chain } => {

@@ -95,6 +95,9 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         element: Option<NodeId>,
         values: &[Value],
     ) -> Result<Val<'a>, Error> {
+        if let Some(error) = function.refuse(values) {
+            return Err(self.function_error(id, function, args, element, error));
+        }
         let limits = self.session.limits;
         let mut patterns = self.session.lend_patterns();
         let before = self.session.fuel;
@@ -121,6 +124,29 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             return Err(error);
         }
         result.map(Val::Own).map_err(|error| self.function_error(id, function, args, element_node, error))
+    }
+
+    /// Carries a function out on values alone, to see what it says of them.
+    pub(super) fn attempt(
+        &mut self,
+        function: &'static Function,
+        values: &[Value],
+    ) -> Result<Value, FuncError> {
+        let limits = self.session.limits;
+        let mut patterns = self.session.lend_patterns();
+        let (mut fuel, patterns_lent) = (self.session.fuel, &mut patterns);
+        let mut call = FunctionCall {
+            args: values,
+            stream: None,
+            room: u64::MAX,
+            element: None,
+            limits,
+            fuel: &mut fuel,
+            patterns: patterns_lent,
+        };
+        let result = function.body.run(&mut call);
+        self.session.return_patterns(patterns);
+        result
     }
 
     /// An element expression, for one element.
@@ -164,11 +190,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
                 return Error::new(ErrorKind::Nothing { function: function.name, why }, span);
             }
             FuncError::Type { arg, expected, got } => {
-                let place = if arg == 0 {
-                    format!("`{}`", function.name)
-                } else {
-                    format!("the {} of `{}`", parameter(arg), function.name)
-                };
+                let place = function.place(arg);
                 (ErrorKind::Expected { place, expected, got, hint: None }, arg_span(arg))
             }
             FuncError::Op(operator, error) => {

@@ -22,7 +22,7 @@ use crate::value::{Object, Oversized, Type, Value, ops, ops::BinaryOp};
 
 pub(crate) use check::check;
 pub use explain::Explanation;
-pub use infer::{Inferred, Types};
+pub use infer::Inferred;
 pub(crate) use infer::{infer, infer_parts};
 pub use session::{Resolution, Session, Undefined, Warning};
 

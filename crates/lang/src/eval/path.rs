@@ -9,7 +9,8 @@ use crate::diag::{Span, words};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
 use crate::paged_list::PagedList;
-use crate::scope::{EngineItem, EntryRef, Lapsed, Promise, PromisedShape, Scope};
+use crate::scope::{EngineItem, EntryRef, FieldTypes, Lapsed, Promise, PromisedShape, Scope};
+use crate::shape::{StepRefusal, Types, ValueShape};
 use crate::syntax::{NodeId, NodeRange, ReferencePath, RootKind, StepKind, StepView, Steps};
 use crate::value::{Key, Type, Value};
 
@@ -108,7 +109,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
                     match found.entry {
                         EntryRef::Names(inner) => names = inner,
                         EntryRef::Promised(promise) => {
-                            return check_promise(promise, steps.to(taken).text(root), steps.after(taken));
+                            return check_promise(promise, &steps.to(taken).text(root), steps.after(taken));
                         }
                         _ => return self.path_source(path, id).map(|_| ()),
                     }
@@ -116,9 +117,9 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
                 Ok(())
             }
             (RootKind::Nodes, Some(EntryRef::Promised(promise))) => {
-                check_promise(promise, steps.to(1).text(root), steps.after(1))
+                check_promise(promise, &steps.to(1).text(root), steps.after(1))
             }
-            (_, Some(EntryRef::Promised(promise))) => check_promise(promise, root.to_owned(), steps),
+            (_, Some(EntryRef::Promised(promise))) => check_promise(promise, root, steps),
             _ => self.path_source(path, id).map(|_| ()),
         }
     }
@@ -281,7 +282,8 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         // The first element shows what is meant.
         let first = self.list(stream, 0..1, span)?;
         let hint = step_hint(&path, step, &first);
-        let kind = ErrorKind::StepIntoType { path, step: step.to_string(), kind: Type::List, hint };
+        let kind =
+            ErrorKind::StepIntoType { path, step: step.to_string(), types: Types::one(Type::List), hint };
         Ok(Error::new(kind, span))
     }
 
@@ -673,74 +675,96 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
 }
 
 /// The error of a path that no value which keeps the promise can have.
-fn check_promise(promise: &Promise, root: String, steps: Steps<'_>) -> Result<(), Error> {
-    let known = |own: &[(&str, Option<Type>)], name: &str| -> Option<Option<Type>> {
-        own.iter().find(|(own, _)| *own == name).map(|(_, kind)| *kind)
-    };
+fn check_promise(promise: &Promise, root: &str, steps: Steps<'_>) -> Result<(), Error> {
+    let known =
+        |own: FieldTypes, name: &str| own.iter().find(|(own, _)| *own == name).map(|(_, types)| *types);
+    let first = || (steps.to(1).text(root), steps.after(1));
     let name = steps.first().and_then(StepView::key);
     match (&promise.shape, name) {
-        (PromisedShape::Value(kind), _) => check_type(*kind, root, steps),
-        (PromisedShape::Item { own }, Some(name)) => match known(own, name) {
-            Some(kind) if matches!(steps.first(), Some(StepView::Name(_))) => {
-                check_type(kind, steps.to(1).text(&root), steps.after(1))
+        (PromisedShape::Value(shape), _) => check_shape(shape.get(), root, steps),
+        (PromisedShape::Item { own, value }, name) => {
+            let name = name.filter(|_| matches!(steps.first(), Some(StepView::Name(_))));
+            match name.and_then(|name| known(own, name)) {
+                Some(types) => {
+                    let (path, rest) = first();
+                    check_shape(&ValueShape::of_types(types), &path, rest)
+                }
+                None => check_shape(value.get(), root, steps),
             }
-            _ => Ok(()),
-        },
-        (PromisedShape::Output { value, .. }, None) if steps.first().is_none() => {
-            check_type(*value, root, steps)
         }
-        (PromisedShape::Output { value, .. }, Some("value" | "result")) => {
-            check_type(*value, steps.to(1).text(&root), steps.after(1))
+        (PromisedShape::Output { .. }, None) if steps.first().is_none() => Ok(()),
+        (PromisedShape::Output { value, .. }, Some(name @ ("value" | "result"))) => {
+            let (path, rest) = first();
+            // The second of two is an older spelling, where the value has no such field.
+            let doubled = name == "result" && matches!(rest.first(), Some(StepView::Name("result")));
+            let own = value.get().step(StepView::Name("result")).is_ok();
+            check_shape(value.get(), &path, if doubled && !own { rest.after(1) } else { rest })
+        }
+        (PromisedShape::Output { meta, .. }, Some("meta")) => {
+            let (path, rest) = first();
+            check_shape(meta.get(), &path, rest)
         }
         (PromisedShape::Output { also, .. }, Some(name)) if known(also, name).is_some() => {
-            check_type(known(also, name).flatten(), steps.to(1).text(&root), steps.after(1))
+            let (path, rest) = first();
+            check_shape(&ValueShape::of_types(known(also, name).unwrap_or(Types::ANY)), &path, rest)
         }
-        (PromisedShape::Output { .. }, Some(name)) if name == "meta" || MOVED_TO_META.contains(&name) => {
-            Ok(())
-        }
-        (PromisedShape::Output { also, .. }, _) => {
-            let names = also.iter().map(|(name, _)| (EcoString::from(*name), Value::NULL));
-            let also = Value::object(names).ok();
-            let envelope = Envelope { also, ..Envelope::new(Value::NULL, Value::NULL) };
-            Err(not_in_envelope(&envelope, &root, steps))
-        }
-        (PromisedShape::Item { .. }, None) => Ok(()),
-        (PromisedShape::Elements { fields }, _) => check_elements(fields, root, steps),
-    }
-}
-
-/// The error of steps into elements of known fields.
-fn check_elements(fields: &[(&str, Option<Type>)], root: String, steps: Steps<'_>) -> Result<(), Error> {
-    if let Some(step @ (StepView::Name(_) | StepView::Quoted(_))) = steps.first() {
-        let found = Value::object(fields.iter().map(|(name, _)| (EcoString::from(*name), Value::NULL)));
-        let first = found.and_then(|found| Value::list(vec![found])).unwrap_or_default();
-        let hint = step_hint(&root, step, &first);
-        let kind = ErrorKind::StepIntoType { path: root, step: step.to_string(), kind: Type::List, hint };
-        return Err(Error::new(kind, steps.span()));
-    }
-    let (found, rest) = (steps.to(1).text(&root), steps.after(1));
-    let Some(step) = rest.first() else { return Ok(()) };
-    let name = step.key().unwrap_or_default();
-    match fields.iter().find(|(field, _)| *field == name) {
-        Some((_, kind)) => check_type(*kind, rest.to(1).text(&found), rest.after(1)),
-        None if step.key().is_none() => check_type(Some(Type::Object), found, rest),
-        None => {
-            let available = fields.iter().map(|(name, _)| EcoString::from(*name)).collect();
-            let kind = ErrorKind::FieldNotFound { path: found, field: name.into(), available, hint: None };
-            Err(Error::new(kind, rest.span()))
+        (PromisedShape::Output { .. }, Some(name)) if MOVED_TO_META.contains(&name) => Ok(()),
+        (PromisedShape::Output { value, also, .. }, _) => {
+            let nothing = |name: &EcoString| (name.clone(), Value::NULL);
+            let also = Value::object(also.iter().map(|(name, _)| nothing(&EcoString::from(*name)))).ok();
+            let fields = value.get().fields().unwrap_or_default().iter().map(|(name, _)| nothing(name));
+            let value = Value::object(fields).unwrap_or_default();
+            let envelope = Envelope { also, ..Envelope::new(value, Value::NULL) };
+            Err(not_in_envelope(&envelope, root, steps))
         }
     }
 }
 
-/// The error of steps into a value of a known type that takes none.
-fn check_type(kind: Option<Type>, path: String, steps: Steps<'_>) -> Result<(), Error> {
-    let (Some(kind), Some(step)) = (kind, steps.first()) else { return Ok(()) };
-    if matches!(kind, Type::List | Type::Object | Type::Null) {
-        return Ok(());
+/// The error of steps that no value of a shape has.
+fn check_shape(shape: &ValueShape, root: &str, steps: Steps<'_>) -> Result<(), Error> {
+    let mut shape = shape.clone();
+    for (taken, step) in steps.views().enumerate() {
+        match shape.step(step) {
+            Ok(next) => shape = next,
+            Err(refusal) => {
+                return Err(refused_step(refusal, steps.to(taken).text(root), steps.after(taken)));
+            }
+        }
     }
-    let hint = step_hint(&path, step, &if kind == Type::Text { Value::from("") } else { Value::NULL });
-    let error = ErrorKind::StepIntoType { path, step: step.to_string(), kind, hint };
-    Err(Error::new(error, steps.span()))
+    Ok(())
+}
+
+/// The error of the first of these steps, which no value of the shape of `path` has.
+pub(super) fn refused_step(refusal: StepRefusal, path: String, steps: Steps<'_>) -> Error {
+    // A step was refused, so there is one.
+    let step = steps.first().unwrap_or(StepView::Index(0));
+    let kind = match refusal {
+        StepRefusal::NoField(available) => {
+            let field = step.key().unwrap_or_default().into();
+            ErrorKind::FieldNotFound { path, field, available, hint: None }
+        }
+        StepRefusal::NoElement(len) => {
+            let index = match step {
+                StepView::Index(index) => eco_format!("{index}"),
+                step => step.key().unwrap_or_default().into(),
+            };
+            ErrorKind::IndexNotFound { path, index, len }
+        }
+        StepRefusal::Type { types, fields } => {
+            let sample = match types.each().next().unwrap_or(Type::Null) {
+                Type::Text => Value::from(""),
+                Type::Object => Value::empty_object(),
+                Type::List => {
+                    let first = Value::object(fields.into_iter().map(|name| (name, Value::NULL)));
+                    first.and_then(|first| Value::list(vec![first])).unwrap_or_default()
+                }
+                _ => Value::NULL,
+            };
+            let hint = step_hint(&path, step, &sample);
+            ErrorKind::StepIntoType { path, step: step.to_string(), types, hint }
+        }
+    };
+    Error::new(kind, steps.span())
 }
 
 fn name_not_found(names: &Scope, path: String, steps: Steps<'_>) -> Error {
@@ -938,7 +962,7 @@ fn stopped(path: String, step: StepView<'_>, rest: &str, span: Span, at: &Value)
         }
         (step, kind) => {
             let hint = step_hint(&path, step, at);
-            ErrorKind::StepIntoType { path, step: written, kind, hint }
+            ErrorKind::StepIntoType { path, step: written, types: Types::one(kind), hint }
         }
     };
     Error::new(kind, span).with_reads(vec![read])

@@ -1,9 +1,10 @@
 //! The ways of binding a value in a shell or argv field. They come last in a reference there and are an error
 //! anywhere else, so they have no value and no example.
 
-use super::{Body, Function, FunctionGroup, Param, value};
+use super::parameter as param;
+use super::{Body, Function, FunctionGroup, Param, Returns};
 
-const PARAMS: &[Param] = &[value("value")];
+const PARAMS: &[Param] = &[param::value("value")];
 
 const fn binding(name: &'static str, doc: &'static str) -> Function {
     Function {
@@ -11,7 +12,7 @@ const fn binding(name: &'static str, doc: &'static str) -> Function {
         group: FunctionGroup::Binding,
         params: PARAMS,
         required: 1,
-        returns: "a binding",
+        returns: Returns::Binding,
         doc,
         examples: &[],
         body: Body::Binding,

@@ -1,15 +1,16 @@
 //! Formats and encodings. They read and write texts that are already here; none of them opens anything.
 
 use super::measure::MeasuredForm;
-use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, json, value};
+use super::parameter as param;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Returns, json};
 use crate::value::Value;
 
 pub(super) const BASE64: Function = Function {
     name: "base64",
     group: FunctionGroup::Codec,
-    params: &[value("text")],
+    params: &[param::scalar("text")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the UTF-8 bytes of a text encoded as base64 with padding; numbers and bools are converted to text first",
     examples: &[(r#"base64("hello")"#, r#""aGVsbG8=""#)],
     body: Body::Plain(base64),
@@ -18,9 +19,9 @@ pub(super) const BASE64: Function = Function {
 pub(super) const FROM_JSON: Function = Function {
     name: "from_json",
     group: FunctionGroup::Codec,
-    params: &[value("text")],
+    params: &[param::text("text")],
     required: 1,
-    returns: "any",
+    returns: Returns::Any,
     doc: "the value that a JSON text holds",
     examples: &[(r#"from_json('{"a": [1, 2.50]}').a"#, "[1,2.50]")],
     body: Body::Plain(from_json),
@@ -29,9 +30,9 @@ pub(super) const FROM_JSON: Function = Function {
 pub(super) const FROM_YAML: Function = Function {
     name: "from_yaml",
     group: FunctionGroup::Codec,
-    params: &[value("text")],
+    params: &[param::text("text")],
     required: 1,
-    returns: "any",
+    returns: Returns::Any,
     doc: "the value that a YAML text holds",
     examples: &[(r#"from_yaml("[1, 2]")"#, "[1,2]")],
     body: Body::Plain(from_yaml),
@@ -40,9 +41,9 @@ pub(super) const FROM_YAML: Function = Function {
 pub(super) const JSON: Function = Function {
     name: "json",
     group: FunctionGroup::Codec,
-    params: &[value("path"), value("source")],
+    params: &[param::text("path"), param::value("source")],
     required: 2,
-    returns: "any",
+    returns: Returns::Any,
     doc: "the value at a path such as `a.b[0]` in a JSON text or in a value; missing if the path leads nowhere",
     examples: &[
         (r#"json("a.b[0]", '{"a": {"b": [5]}}')"#, "5"),
@@ -56,9 +57,9 @@ pub(super) const JSON: Function = Function {
 pub(super) const SHA256: Function = Function {
     name: "sha256",
     group: FunctionGroup::Codec,
-    params: &[value("text")],
+    params: &[param::scalar("text")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the SHA-256 of the UTF-8 bytes of a text, in lower-case hexadecimal; numbers and bools are converted to text first",
     examples: &[(
         r#"sha256("abc")"#,
@@ -70,9 +71,9 @@ pub(super) const SHA256: Function = Function {
 pub(super) const TO_JSON: Function = Function {
     name: "to_json",
     group: FunctionGroup::Codec,
-    params: &[value("value"), value("layout")],
+    params: &[param::value("value"), param::text("layout")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the value as JSON, \"compact\" (the default) or \"pretty\"; no digit is lost",
     examples: &[
         (r#"to_json({"a": [1, null]})"#, r#""{\"a\":[1,null]}""#),
@@ -85,9 +86,9 @@ pub(super) const TO_JSON: Function = Function {
 pub(super) const TO_YAML: Function = Function {
     name: "to_yaml",
     group: FunctionGroup::Codec,
-    params: &[value("value")],
+    params: &[param::value("value")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the value as YAML, which reads back as the same value",
     examples: &[(r#"to_yaml({"a": [1, "1"]}) | from_yaml"#, r#"{"a":[1,"1"]}"#)],
     body: Body::Plain(to_yaml),
@@ -96,9 +97,9 @@ pub(super) const TO_YAML: Function = Function {
 pub(super) const URL: Function = Function {
     name: "url",
     group: FunctionGroup::Codec,
-    params: &[value("text")],
+    params: &[param::scalar("text")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the text percent-encoded as a part of a URL: everything except letters, digits and `-._~`; numbers and bools are converted to text first",
     examples: &[(r#"url("a b/ü")"#, r#""a%20b%2F%C3%BC""#), ("url(42)", r#""42""#)],
     body: Body::Plain(url),

@@ -7,15 +7,16 @@ use ecow::EcoString;
 
 use super::distinct::{Fixed, SeenValues};
 use super::number::EMPTY;
-use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Gives, element, order, value};
+use super::parameter as param;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Gives, Returns, order};
 use crate::value::{Key, KeyTable, MAX_DEPTH, Object, Type, Value, ValueRepr};
 
 pub(super) const COLLECT: Function = Function {
     name: "collect",
     group: FunctionGroup::Collection,
-    params: &[value("list"), element("expression")],
+    params: &[param::list("list"), param::element("expression")],
     required: 2,
-    returns: "list",
+    returns: Returns::Results,
     doc: "a field of each element, or any expression over it; the same as `each`",
     examples: &[(r#"[{"id": 1}, {"id": 2}] | collect("id")"#, "[1,2]")],
     body: Body::Each(Gives::Result),
@@ -24,9 +25,9 @@ pub(super) const COLLECT: Function = Function {
 pub(super) const COUNT: Function = Function {
     name: "count",
     group: FunctionGroup::Collection,
-    params: &[value("list"), element("condition")],
+    params: &[param::list("list"), param::condition("condition")],
     required: 1,
-    returns: "int",
+    returns: Returns::Int,
     doc: "the number of elements, or of elements for which the condition is true",
     examples: &[
         (r#"[{"ok": true}, {"ok": false}] | count("ok")"#, "1"),
@@ -39,9 +40,9 @@ pub(super) const COUNT: Function = Function {
 pub(super) const EACH: Function = Function {
     name: "each",
     group: FunctionGroup::Collection,
-    params: &[value("list"), element("expression")],
+    params: &[param::list("list"), param::element("expression")],
     required: 2,
-    returns: "list",
+    returns: Returns::Results,
     doc: "the result of an expression for each element",
     examples: &[
         (r#"["a", "b"] | each("upper(it)")"#, r#"["A","B"]"#),
@@ -53,9 +54,9 @@ pub(super) const EACH: Function = Function {
 pub(super) const FIRST: Function = Function {
     name: "first",
     group: FunctionGroup::Collection,
-    params: &[value("list")],
+    params: &[param::list("list")],
     required: 1,
-    returns: "any",
+    returns: Returns::Element,
     doc: "the first element; missing if the list is empty",
     examples: &[("first([7, 8])", "7"), (r#"[] | first | default("none")"#, r#""none""#)],
     body: Body::Fold(first),
@@ -64,9 +65,9 @@ pub(super) const FIRST: Function = Function {
 pub(super) const FLATTEN: Function = Function {
     name: "flatten",
     group: FunctionGroup::Collection,
-    params: &[value("list"), value("depth")],
+    params: &[param::list("list"), param::count("depth")],
     required: 1,
-    returns: "list",
+    returns: Returns::Flattened,
     doc: "the list with nested lists replaced by their elements, down to a depth (default: 1)",
     examples: &[("flatten([1, [2, [3]]])", "[1,2,[3]]"), ("[1, [2, [3]]] | flatten(2)", "[1,2,3]")],
     body: Body::Fold(flatten),
@@ -75,9 +76,9 @@ pub(super) const FLATTEN: Function = Function {
 pub(super) const GROUP_BY: Function = Function {
     name: "group_by",
     group: FunctionGroup::Collection,
-    params: &[value("list"), element("expression")],
+    params: &[param::list("list"), param::group_key("expression")],
     required: 2,
-    returns: "object of lists",
+    returns: Returns::Groups,
     doc: "the elements grouped by an expression over them: an object whose keys are the text forms of the results, in order of first appearance",
     examples: &[
         (
@@ -92,9 +93,9 @@ pub(super) const GROUP_BY: Function = Function {
 pub(super) const ITEMS: Function = Function {
     name: "items",
     group: FunctionGroup::Collection,
-    params: &[value("object")],
+    params: &[param::object("object")],
     required: 1,
-    returns: "list of objects",
+    returns: Returns::Entries,
     doc: "the entries of an object, each as an object of `key` and `value`",
     examples: &[
         (r#"items({"a": 1})"#, r#"[{"key":"a","value":1}]"#),
@@ -106,9 +107,9 @@ pub(super) const ITEMS: Function = Function {
 pub(super) const KEYS: Function = Function {
     name: "keys",
     group: FunctionGroup::Collection,
-    params: &[value("object")],
+    params: &[param::object("object")],
     required: 1,
-    returns: "list of texts",
+    returns: Returns::Texts,
     doc: "the keys of an object, in the order they were written",
     examples: &[(r#"keys({"b": 1, "a": 2})"#, r#"["b","a"]"#)],
     body: Body::Plain(keys),
@@ -117,9 +118,9 @@ pub(super) const KEYS: Function = Function {
 pub(super) const LAST: Function = Function {
     name: "last",
     group: FunctionGroup::Collection,
-    params: &[value("list")],
+    params: &[param::list("list")],
     required: 1,
-    returns: "any",
+    returns: Returns::Element,
     doc: "the last element; missing if the list is empty",
     examples: &[("last([7, 8])", "8")],
     body: Body::Fold(last),
@@ -128,9 +129,9 @@ pub(super) const LAST: Function = Function {
 pub(super) const LEN: Function = Function {
     name: "len",
     group: FunctionGroup::Collection,
-    params: &[value("value")],
+    params: &[param::container("value")],
     required: 1,
-    returns: "int",
+    returns: Returns::Int,
     doc: "the number of code points of a text, elements of a list or entries of an object",
     examples: &[("len([1, 2])", "2"), (r#"len("héllo")"#, "5"), (r#"{"a": 1} | len"#, "1")],
     body: Body::Fold(len),
@@ -139,9 +140,9 @@ pub(super) const LEN: Function = Function {
 pub(super) const REVERSE: Function = Function {
     name: "reverse",
     group: FunctionGroup::Collection,
-    params: &[value("list")],
+    params: &[param::list("list")],
     required: 1,
-    returns: "list",
+    returns: Returns::Same,
     doc: "the elements from last to first",
     examples: &[("reverse([1, 2, 3])", "[3,2,1]")],
     body: Body::Fold(reverse),
@@ -150,9 +151,9 @@ pub(super) const REVERSE: Function = Function {
 pub(super) const SORT: Function = Function {
     name: "sort",
     group: FunctionGroup::Collection,
-    params: &[value("list"), value("order")],
+    params: &[param::ordered("list"), param::text("order")],
     required: 1,
-    returns: "list",
+    returns: Returns::Same,
     doc: "the list sorted, \"asc\" (the default) or \"desc\"; the elements are all numbers or all texts, which are compared by code point; nulls come last",
     examples: &[
         ("[3, 1, 2] | sort", "[1,2,3]"),
@@ -165,9 +166,9 @@ pub(super) const SORT: Function = Function {
 pub(super) const SORT_BY: Function = Function {
     name: "sort_by",
     group: FunctionGroup::Collection,
-    params: &[value("list"), element("expression"), value("order")],
+    params: &[param::list("list"), param::ordered_by("expression"), param::text("order")],
     required: 2,
-    returns: "list",
+    returns: Returns::Same,
     doc: "the elements sorted by an expression over them, \"asc\" (the default) or \"desc\"; the results are all numbers or all texts; equal elements keep their order, nulls come last",
     examples: &[
         (r#"[{"n": 2}, {"n": 1}] | sort_by("n")"#, r#"[{"n":1},{"n":2}]"#),
@@ -179,9 +180,9 @@ pub(super) const SORT_BY: Function = Function {
 pub(super) const UNIQUE: Function = Function {
     name: "unique",
     group: FunctionGroup::Collection,
-    params: &[value("list"), element("expression")],
+    params: &[param::list("list"), param::element("expression")],
     required: 1,
-    returns: "list",
+    returns: Returns::Same,
     doc: "the list without duplicates, or with the first element for each result of an expression; 85 and 85.0 are equal",
     examples: &[
         ("unique([2, 1, 2.0, 1])", "[2,1]"),
@@ -193,9 +194,9 @@ pub(super) const UNIQUE: Function = Function {
 pub(super) const VALUES: Function = Function {
     name: "values",
     group: FunctionGroup::Collection,
-    params: &[value("object")],
+    params: &[param::object("object")],
     required: 1,
-    returns: "list",
+    returns: Returns::Values,
     doc: "the values of an object, in the order of its keys",
     examples: &[(r#"values({"b": 1, "a": 2})"#, "[1,2]")],
     body: Body::Plain(values),
@@ -204,9 +205,9 @@ pub(super) const VALUES: Function = Function {
 pub(super) const WHERE: Function = Function {
     name: "where",
     group: FunctionGroup::Collection,
-    params: &[value("list"), element("condition")],
+    params: &[param::list("list"), param::condition("condition")],
     required: 2,
-    returns: "list",
+    returns: Returns::Same,
     doc: "the elements for which the condition, a bool, is true",
     examples: &[
         (r#"[{"score": 85}, {"score": 70}] | where("score >= 80")"#, r#"[{"score":85}]"#),

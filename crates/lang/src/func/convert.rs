@@ -1,15 +1,16 @@
 //! Conversions between types. None of them guesses: what does not read as the type is an error.
 
 use super::measure::MeasuredForm;
-use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, value};
+use super::parameter as param;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Returns};
 use crate::value::{Number, NumberError, Value, ValueRepr};
 
 pub(super) const BOOL: Function = Function {
     name: "bool",
     group: FunctionGroup::Convert,
-    params: &[value("value")],
+    params: &[param::bool_or_text("value")],
     required: 1,
-    returns: "bool",
+    returns: Returns::Bool,
     doc: "the bool for the text `true` or `false`; a bool is unchanged; anything else is an error",
     examples: &[(r#"bool("true")"#, "true"), ("bool(1 > 2)", "false")],
     body: Body::Plain(bool),
@@ -18,9 +19,9 @@ pub(super) const BOOL: Function = Function {
 pub(super) const FLOAT: Function = Function {
     name: "float",
     group: FunctionGroup::Convert,
-    params: &[value("value")],
+    params: &[param::number_or_text("value")],
     required: 1,
-    returns: "decimal",
+    returns: Returns::Decimal,
     doc: "a number, or the number written in a text, as a decimal: an int gets one place after the point, a decimal is unchanged",
     examples: &[("float(3)", "3.0"), (r#"float("2.50")"#, "2.50"), ("float(0.1) == 0.1", "true")],
     body: Body::Plain(float),
@@ -29,9 +30,9 @@ pub(super) const FLOAT: Function = Function {
 pub(super) const INT: Function = Function {
     name: "int",
     group: FunctionGroup::Convert,
-    params: &[value("value")],
+    params: &[param::numeric("value")],
     required: 1,
-    returns: "int",
+    returns: Returns::Int,
     doc: "the int for a whole number, a text with one, or a bool (1 or 0); a fractional part is an error, `round` drops it",
     examples: &[(r#"int("42")"#, "42"), ("int(85.0)", "85"), ("int(true)", "1"), ("int(round(2.7))", "3")],
     body: Body::Plain(int),
@@ -40,9 +41,9 @@ pub(super) const INT: Function = Function {
 pub(super) const NUMBER: Function = Function {
     name: "number",
     group: FunctionGroup::Convert,
-    params: &[value("value")],
+    params: &[param::number_or_text("value")],
     required: 1,
-    returns: "number",
+    returns: Returns::Number,
     doc: "the number written in a text, with every digit; surrounding white space is ignored; a number is unchanged",
     examples: &[
         (r#"number("42")"#, "42"),
@@ -55,9 +56,9 @@ pub(super) const NUMBER: Function = Function {
 pub(super) const TEXT: Function = Function {
     name: "text",
     group: FunctionGroup::Convert,
-    params: &[value("value")],
+    params: &[param::value("value")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the text form: text is unchanged, null is empty, numbers are as written, lists and objects are compact JSON",
     examples: &[("text(85.0)", r#""85.0""#), ("text(null)", r#""""#), ("text([1, true])", r#""[1,true]""#)],
     body: Body::Plain(text),

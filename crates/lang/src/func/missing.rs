@@ -1,13 +1,14 @@
 //! `exists` and `default`: the functions whose first argument may be missing. The evaluator carries them out.
 
-use super::{Body, Function, FunctionGroup, value};
+use super::parameter as param;
+use super::{Body, Function, FunctionGroup, Returns};
 
 pub(super) const EXISTS: Function = Function {
     name: "exists",
     group: FunctionGroup::Missing,
-    params: &[value("path")],
+    params: &[param::value("path")],
     required: 1,
-    returns: "bool",
+    returns: Returns::Bool,
     doc: "whether the path leads to a value; null is a value",
     examples: &[
         (r#"exists({"a": null}.a)"#, "true"),
@@ -20,9 +21,9 @@ pub(super) const EXISTS: Function = Function {
 pub(super) const DEFAULT: Function = Function {
     name: "default",
     group: FunctionGroup::Missing,
-    params: &[value("path"), value("fallback")],
+    params: &[param::value("path"), param::value("fallback")],
     required: 2,
-    returns: "any",
+    returns: Returns::Any,
     doc: "the value, or the fallback if it is missing or null",
     examples: &[
         (r#"default({"a": 1}.b, 2)"#, "2"),

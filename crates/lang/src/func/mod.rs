@@ -18,6 +18,7 @@ mod missing;
 mod number;
 mod order;
 mod other_names;
+mod parameter;
 #[cfg(feature = "regex")]
 mod pattern;
 #[cfg(test)]
@@ -26,12 +27,13 @@ mod text;
 pub(crate) mod time;
 
 pub(crate) use other_names::{instead, meant};
+pub use parameter::{ArgumentTypes, Param, ParamKind, Returns};
 #[cfg(feature = "regex")]
 pub(crate) use pattern::PatternCache;
 pub use time::duration_seconds;
 #[cfg(feature = "time")]
 pub use time::instant;
-pub(crate) use time::strftime;
+pub(crate) use time::{SAMPLE_TIME, strftime};
 
 use std::ops::Range;
 
@@ -48,8 +50,8 @@ pub struct Function {
     pub params: &'static [Param],
     /// How many of them must be given.
     pub required: usize,
-    /// The type of the result, in words.
-    pub returns: &'static str,
+    /// What the result is.
+    pub returns: Returns,
     /// One line for the reference.
     pub doc: &'static str,
     /// Examples: an expression and its value as JSON, run by a test.
@@ -77,26 +79,6 @@ pub enum FunctionGroup {
     Time,
     /// Ways of binding in shell and argv fields.
     Binding,
-}
-
-/// A parameter of a function.
-pub struct Param {
-    /// The name the reference and the errors use.
-    pub name: &'static str,
-    /// What may stand there.
-    pub kind: ParamKind,
-}
-
-/// What an argument is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParamKind {
-    /// An expression that is evaluated before the call.
-    Value,
-    /// A literal text that is an expression over the elements, parsed with the template. An argument that is
-    /// not a literal text belongs to the next parameter, where there is one: `min(a, b)`.
-    Element,
-    /// Any number of further expressions; only as the last parameter.
-    Rest,
 }
 
 /// How a function is carried out.
@@ -180,6 +162,11 @@ pub(crate) struct FunctionCall<'a> {
 }
 
 impl Body {
+    /// Whether it is an ordinary function of its arguments.
+    pub(crate) fn is_plain(self) -> bool {
+        matches!(self, Self::Plain(_) | Self::Fold(_))
+    }
+
     /// Carries out a call. What the evaluator and the binder carry out comes to nothing here.
     pub(crate) fn run(self, call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
         match self {
@@ -232,17 +219,6 @@ impl FuncError {
             Self::Value { why, .. } => Some(why),
             _ => None,
         }
-    }
-}
-
-/// Why a text is no regular expression, when it is none.
-pub(crate) fn bad_pattern(pattern: &str) -> Option<String> {
-    #[cfg(feature = "regex")]
-    return PatternCache::default().compiled(pattern, Limits::DEFAULT.regex).err().and_then(FuncError::why);
-    #[cfg(not(feature = "regex"))]
-    {
-        let _ = pattern;
-        None
     }
 }
 
@@ -325,26 +301,40 @@ pub fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok().map(|at| &FUNCTIONS[at])
 }
 
-/// A parameter that takes any expression.
-const fn value(name: &'static str) -> Param {
-    Param { name, kind: ParamKind::Value }
-}
-
-/// A parameter that takes an expression over the elements.
-const fn element(name: &'static str) -> Param {
-    Param { name, kind: ParamKind::Element }
-}
-
-/// A parameter that takes any number of further expressions.
-const fn rest(name: &'static str) -> Param {
-    Param { name, kind: ParamKind::Rest }
-}
-
 impl Function {
     /// The parameter of an argument in [`FunctionCall::args`], where element expressions are not counted.
     pub(crate) fn parameter(&self, arg: usize) -> Option<&Param> {
         let mut params = self.params.iter().filter(|param| param.kind != ParamKind::Element);
         params.nth(arg).or(self.params.last())
+    }
+
+    /// Whether several values may stand in the place of a list.
+    pub(crate) fn takes_several(&self) -> bool {
+        self.params.last().is_some_and(|last| last.kind == ParamKind::Rest)
+    }
+
+    /// What an argument must be. Where several values may stand in the place of a list, all of several are such values.
+    pub(crate) fn takes(&self, arg: usize, given: usize) -> Option<&ArgumentTypes> {
+        let last = self.params.last().filter(|_| self.takes_several() && given > 1);
+        last.or_else(|| self.parameter(arg)).map(|param| &param.takes)
+    }
+
+    /// The argument that the function does not take, whatever it is to be done with it.
+    pub(crate) fn refuse(&self, args: &[Value]) -> Option<FuncError> {
+        let refused = |(arg, value): (usize, &Value)| {
+            let takes = self.takes(arg, args.len())?;
+            let (expected, got) = (takes.words, value.kind());
+            (!takes.types.may_be(got)).then_some(FuncError::Type { arg, expected, got })
+        };
+        args.iter().enumerate().find_map(refused)
+    }
+
+    /// An argument in a sentence.
+    pub(crate) fn place(&self, arg: usize) -> String {
+        match self.parameter(arg).filter(|_| arg > 0) {
+            Some(param) => format!("the {} of `{}`", param.name, self.name),
+            None => format!("`{}`", self.name),
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 use std::cmp::Ordering;
 
 use super::order::{Ordered, compare};
-use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, element, rest, value};
+use super::parameter as param;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Returns};
 use crate::value::{MAX_DIGITS, Number, Type, Value};
 
 pub(super) const EMPTY: FuncError = FuncError::Missing("the list is empty");
@@ -13,9 +14,9 @@ pub(super) const EMPTY: FuncError = FuncError::Missing("the list is empty");
 pub(super) const ABS: Function = Function {
     name: "abs",
     group: FunctionGroup::Number,
-    params: &[value("number")],
+    params: &[param::number("number")],
     required: 1,
-    returns: "number",
+    returns: Returns::Number,
     doc: "the number without its sign",
     examples: &[("abs(-3)", "3"), ("abs(-2.50)", "2.50"), ("abs(4)", "4")],
     body: Body::Plain(abs),
@@ -24,9 +25,9 @@ pub(super) const ABS: Function = Function {
 pub(super) const AVG: Function = Function {
     name: "avg",
     group: FunctionGroup::Number,
-    params: &[value("list"), element("expression")],
+    params: &[param::numbers("list"), param::number_of("expression")],
     required: 1,
-    returns: "decimal",
+    returns: Returns::Decimal,
     doc: "the average of a list of numbers, or of an expression over its elements; missing if the list is empty",
     examples: &[
         ("avg([1, 2])", "1.5"),
@@ -40,9 +41,9 @@ pub(super) const AVG: Function = Function {
 pub(super) const MAX: Function = Function {
     name: "max",
     group: FunctionGroup::Number,
-    params: &[value("list"), element("expression"), rest("value")],
+    params: &[param::ordered("list"), param::ordered_by("expression"), param::rest("value")],
     required: 1,
-    returns: "number or text",
+    returns: Returns::Extreme,
     doc: "the largest element of a list of numbers or texts, the largest result of an expression over its elements, or the largest of several values; missing if the list is empty",
     examples: &[
         ("max([3, 1, 2])", "3"),
@@ -56,9 +57,9 @@ pub(super) const MAX: Function = Function {
 pub(super) const MEDIAN: Function = Function {
     name: "median",
     group: FunctionGroup::Number,
-    params: &[value("list"), element("expression")],
+    params: &[param::numbers("list"), param::number_of("expression")],
     required: 1,
-    returns: "decimal",
+    returns: Returns::Decimal,
     doc: "the median of a list of numbers, or of an expression over its elements; the average of the middle two if their number is even; missing if the list is empty",
     examples: &[
         ("median([5, 1, 3])", "3.0"),
@@ -71,9 +72,9 @@ pub(super) const MEDIAN: Function = Function {
 pub(super) const MIN: Function = Function {
     name: "min",
     group: FunctionGroup::Number,
-    params: &[value("list"), element("expression"), rest("value")],
+    params: &[param::ordered("list"), param::ordered_by("expression"), param::rest("value")],
     required: 1,
-    returns: "number or text",
+    returns: Returns::Extreme,
     doc: "the smallest element of a list of numbers or texts, the smallest result of an expression over its elements, or the smallest of several values; missing if the list is empty",
     examples: &[
         ("min([3, 1, 2])", "1"),
@@ -87,9 +88,9 @@ pub(super) const MIN: Function = Function {
 pub(super) const ROUND: Function = Function {
     name: "round",
     group: FunctionGroup::Number,
-    params: &[value("number"), value("digits")],
+    params: &[param::number("number"), param::count("digits")],
     required: 1,
-    returns: "int, or decimal when digits are asked for",
+    returns: Returns::Rounded,
     doc: "the number rounded to a number of digits after the point (default: 0), half away from zero",
     examples: &[
         ("round(2.5)", "3"),
@@ -104,9 +105,9 @@ pub(super) const ROUND: Function = Function {
 pub(super) const SUM: Function = Function {
     name: "sum",
     group: FunctionGroup::Number,
-    params: &[value("list"), element("expression")],
+    params: &[param::numbers("list"), param::number_of("expression")],
     required: 1,
-    returns: "number",
+    returns: Returns::Number,
     doc: "the exact sum of a list of numbers, or of an expression over its elements; 0 if the list is empty",
     examples: &[
         ("sum([1, 2.5])", "3.5"),

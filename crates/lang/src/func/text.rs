@@ -1,15 +1,16 @@
 //! Functions on text. They count code points, fold nothing and normalise nothing.
 
 use super::measure::MeasuredForm;
-use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, value};
+use super::parameter as param;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Returns};
 use crate::value::{Value, ops};
 
 pub(super) const CONTAINS: Function = Function {
     name: "contains",
     group: FunctionGroup::Text,
-    params: &[value("container"), value("item")],
+    params: &[param::container("container"), param::value("item")],
     required: 2,
-    returns: "bool",
+    returns: Returns::Bool,
     doc: "whether a text contains a part, a list an element or an object a key; the same as `item in container`",
     examples: &[
         (r#"contains("abc", "b")"#, "true"),
@@ -22,9 +23,9 @@ pub(super) const CONTAINS: Function = Function {
 pub(super) const ENDS_WITH: Function = Function {
     name: "ends_with",
     group: FunctionGroup::Text,
-    params: &[value("text"), value("end")],
+    params: &[param::text("text"), param::text("end")],
     required: 2,
-    returns: "bool",
+    returns: Returns::Bool,
     doc: "whether the text ends with another text",
     examples: &[(r#""a.rs" | ends_with(".rs")"#, "true"), (r#"ends_with("a", "A")"#, "false")],
     body: Body::Plain(ends_with),
@@ -33,9 +34,9 @@ pub(super) const ENDS_WITH: Function = Function {
 pub(super) const JOIN: Function = Function {
     name: "join",
     group: FunctionGroup::Text,
-    params: &[value("list"), value("separator")],
+    params: &[param::list("list"), param::text("separator")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the text forms of the elements joined by the separator (default: none)",
     examples: &[
         (r#"["a", "b"] | join(", ")"#, r#""a, b""#),
@@ -48,9 +49,9 @@ pub(super) const JOIN: Function = Function {
 pub(super) const LINES: Function = Function {
     name: "lines",
     group: FunctionGroup::Text,
-    params: &[value("text")],
+    params: &[param::text("text")],
     required: 1,
-    returns: "list of texts",
+    returns: Returns::Texts,
     doc: "the lines of a text, without their ends (`\\n` or `\\r\\n`); a final line end adds no empty line",
     examples: &[(r#""a\nb\n" | lines"#, r#"["a","b"]"#), (r#"lines("")"#, "[]")],
     body: Body::Plain(lines),
@@ -59,9 +60,9 @@ pub(super) const LINES: Function = Function {
 pub(super) const LOWER: Function = Function {
     name: "lower",
     group: FunctionGroup::Text,
-    params: &[value("text")],
+    params: &[param::text("text")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the text in lower case",
     examples: &[(r#"lower("ÀB")"#, r#""àb""#)],
     body: Body::Plain(lower),
@@ -70,9 +71,9 @@ pub(super) const LOWER: Function = Function {
 pub(super) const MATCHES: Function = Function {
     name: "matches",
     group: FunctionGroup::Text,
-    params: &[value("text"), value("pattern")],
+    params: &[param::text("text"), param::text("pattern")],
     required: 2,
-    returns: "bool",
+    returns: Returns::Bool,
     doc: "whether the regular expression matches anywhere in the text; `^` and `$` anchor it to the ends",
     examples: &[
         (r#"matches("error 42", '\d+')"#, "true"),
@@ -86,9 +87,9 @@ pub(super) const MATCHES: Function = Function {
 pub(super) const REPLACE: Function = Function {
     name: "replace",
     group: FunctionGroup::Text,
-    params: &[value("text"), value("from"), value("to")],
+    params: &[param::text("text"), param::text("from"), param::text("to")],
     required: 3,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the text with every occurrence of a literal text replaced by another",
     examples: &[(r#""a-b-c" | replace("-", "_")"#, r#""a_b_c""#), (r#"replace("1.5", ".", "")"#, r#""15""#)],
     body: Body::Plain(replace),
@@ -97,9 +98,9 @@ pub(super) const REPLACE: Function = Function {
 pub(super) const SLUG: Function = Function {
     name: "slug",
     group: FunctionGroup::Text,
-    params: &[value("text")],
+    params: &[param::text("text")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the ASCII letters (in lower case) and digits of a text, with a single dash in place of everything between them; an error if there are none",
     examples: &[
         (r#"slug("Fix: the  Parser!")"#, r#""fix-the-parser""#),
@@ -111,9 +112,9 @@ pub(super) const SLUG: Function = Function {
 pub(super) const SPLIT: Function = Function {
     name: "split",
     group: FunctionGroup::Text,
-    params: &[value("text"), value("separator")],
+    params: &[param::text("text"), param::text("separator")],
     required: 1,
-    returns: "list of texts",
+    returns: Returns::Texts,
     doc: "the parts of a text between separators; without a separator, the words between white space, without empty ones",
     examples: &[
         (r#""a,b,,c" | split(",")"#, r#"["a","b","","c"]"#),
@@ -126,9 +127,9 @@ pub(super) const SPLIT: Function = Function {
 pub(super) const STARTS_WITH: Function = Function {
     name: "starts_with",
     group: FunctionGroup::Text,
-    params: &[value("text"), value("start")],
+    params: &[param::text("text"), param::text("start")],
     required: 2,
-    returns: "bool",
+    returns: Returns::Bool,
     doc: "whether the text starts with another text",
     examples: &[(r#""feature/x" | starts_with("feature/")"#, "true"), (r#"starts_with("a", "")"#, "true")],
     body: Body::Plain(starts_with),
@@ -137,9 +138,9 @@ pub(super) const STARTS_WITH: Function = Function {
 pub(super) const TRIM: Function = Function {
     name: "trim",
     group: FunctionGroup::Text,
-    params: &[value("text")],
+    params: &[param::text("text")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the text without leading and trailing white space",
     examples: &[(r#"trim("  a b \n")"#, r#""a b""#)],
     body: Body::Plain(trim),
@@ -148,9 +149,9 @@ pub(super) const TRIM: Function = Function {
 pub(super) const UPPER: Function = Function {
     name: "upper",
     group: FunctionGroup::Text,
-    params: &[value("text")],
+    params: &[param::text("text")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "the text in upper case",
     examples: &[(r#"upper("abc")"#, r#""ABC""#), (r#""straße" | upper"#, r#""STRASSE""#)],
     body: Body::Plain(upper),

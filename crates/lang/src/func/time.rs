@@ -1,15 +1,16 @@
 //! Dates and durations. No clock is read and no system zone asked for: the time is an argument, the zones come
 //! from a database in the program.
 
-use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, value};
+use super::parameter as param;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Returns};
 use crate::value::{Number, Value};
 
 pub(super) const DURATION: Function = Function {
     name: "duration",
     group: FunctionGroup::Time,
-    params: &[value("text")],
+    params: &[param::text_or_number("text")],
     required: 1,
-    returns: "number",
+    returns: Returns::Number,
     doc: "the number of seconds of a duration such as `500ms`, `30s`, `5m`, `1h30m` or `2d`; a number is unchanged",
     examples: &[
         (r#"duration("1h30m")"#, "5400"),
@@ -23,9 +24,9 @@ pub(super) const DURATION: Function = Function {
 pub(super) const FORMAT_DATE: Function = Function {
     name: "format_date",
     group: FunctionGroup::Time,
-    params: &[value("time"), value("format"), value("zone")],
+    params: &[param::time("time"), param::text("format"), param::text("zone")],
     required: 1,
-    returns: "text",
+    returns: Returns::Text,
     doc: "an RFC 3339 time in a strftime format (default: `%Y-%m-%d`) and a time zone (default: UTC)",
     examples: &[
         (r#"format_date("2024-05-06T23:30:00Z")"#, r#""2024-05-06""#),
@@ -34,6 +35,9 @@ pub(super) const FORMAT_DATE: Function = Function {
     ],
     body: Body::Plain(format_date),
 };
+
+/// Any time will do to try a format or a zone.
+pub(crate) const SAMPLE_TIME: &str = "2024-05-06T07:08:09Z";
 
 fn format_date(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let time = call.text(0)?;
@@ -55,10 +59,11 @@ pub(crate) use dates::strftime;
 
 #[cfg(feature = "time")]
 mod dates {
-    use jiff::civil::Date;
-    use jiff::fmt::{strtime, temporal::DateTimeParser};
+    use jiff::civil::{Date, DateTime, Time};
+    use jiff::fmt::strtime::{self, BrokenDownTime};
+    use jiff::fmt::temporal::{DateTimeParser, Pieces};
     use jiff::tz::{TimeZone, TimeZoneDatabase, TimeZoneName};
-    use jiff::{Timestamp, Zoned};
+    use jiff::{SignedDuration, Timestamp, Zoned};
 
     use super::FuncError;
     use crate::diag::{self, words};
@@ -73,27 +78,48 @@ mod dates {
     /// A time in RFC 3339 in a format and a time zone, UTC when none is given. These are the first, second and
     /// third argument of the errors.
     pub(crate) fn strftime(time: &str, format: &str, zone: Option<&str>) -> Result<String, FuncError> {
-        let time: Timestamp = time.trim().parse().map_err(|_| {
-            let hint = "write it like `2024-05-06T07:08:09Z`, with a zone";
-            FuncError::value(0, "the text is not a time in RFC 3339", Some(hint))
-        })?;
         let zone = zone.map_or(Ok(TimeZone::UTC), named)?;
         if format.len() > MAX_FORMAT {
             let why = format!("the format is longer than {MAX_FORMAT} bytes");
             return Err(FuncError::value(1, why, None));
         }
-        let time = Zoned::new(time, zone);
-        strtime::format(format, &time).map_err(|error| refused(&error))
+        let text = time.trim();
+        let formatted = match (text.parse::<Timestamp>(), last_days(text)) {
+            (Ok(time), _) => strtime::format(format, &Zoned::new(time, zone)),
+            (Err(_), Some(time)) => {
+                let offset = zone.to_offset(Timestamp::MAX);
+                let local = time.checked_add(SignedDuration::from_secs(offset.seconds().into()));
+                let late = |_| FuncError::value(0, "the time is after the year 9999 in this zone", None);
+                let mut parts = BrokenDownTime::from(local.map_err(late)?);
+                parts.set_offset(Some(offset));
+                parts.to_string(format)
+            }
+            (Err(_), None) => {
+                let hint = "write it like `2024-05-06T07:08:09Z`, with a zone";
+                return Err(FuncError::value(0, "the text is not a time in RFC 3339", Some(hint)));
+            }
+        };
+        formatted.map_err(|error| refused(&error))
+    }
+
+    /// A time of the last two days of 9999, in UTC: usual for "never", and too late to have a zone.
+    fn last_days(text: &str) -> Option<DateTime> {
+        let pieces = Pieces::parse(text).ok().filter(|_| text.starts_with("9999-12-3"))?;
+        let local = DateTime::from_parts(pieces.date(), pieces.time()?);
+        let offset = pieces.to_numeric_offset()?;
+        local.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()
     }
 
     /// The nanoseconds since 1970 of a time in RFC 3339, or of the first moment of a date, UTC.
     pub fn instant(text: &str) -> Option<i128> {
         let text = text.trim();
-        let time: Timestamp = text.parse().ok().or_else(|| {
-            let date: Date = text.parse().ok().filter(|_| text.len() == DATE.len())?;
-            Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
-        })?;
-        Some(time.as_nanosecond())
+        if let Ok(time) = text.parse::<Timestamp>() {
+            return Some(time.as_nanosecond());
+        }
+        let date = text.parse::<Date>().ok().filter(|_| text.len() == DATE.len());
+        let time = date.map(|date| date.to_datetime(Time::midnight())).or_else(|| last_days(text))?;
+        let since = time.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0));
+        Some(since.as_nanos())
     }
 
     fn refused(error: &jiff::Error) -> FuncError {
@@ -175,7 +201,7 @@ fn seconds(text: &str) -> Result<Option<Number>, FuncError> {
         total = total.add(&count.mul(&Number::decimal(seconds, scale)?)?)?;
         (units, rest) = (&units[at + 1..], after.trim_start());
     }
-    shortest(&total).map(Some)
+    Ok(Some(total.shortest()?))
 }
 
 /// A count and its unit. Counts are short: more digits are a mistake.
@@ -187,15 +213,4 @@ fn part(text: &str) -> Option<(Number, &str, &str)> {
     let (unit, after) = rest.split_at(end);
     let count = Number::parse(count).ok().filter(|_| count.len() <= MAX_COUNT)?;
     Some((count, unit, after))
-}
-
-/// An int when the number is whole, else without zeros at its end.
-fn shortest(number: &Number) -> Result<Number, FuncError> {
-    for digits in 0.. {
-        let rounded = number.round(digits)?;
-        if rounded == *number {
-            return Ok(rounded);
-        }
-    }
-    Ok(number.clone())
 }

@@ -9,7 +9,7 @@ use threadline_lang::data::{DataFormat, read_value};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     ComputeError, Document, Expression, Limits, NoWorld, PagedList, Promise, PromisedShape, Scope,
-    ScopeEntry, Session, SinglePageList, Syntax, Type, Value,
+    ScopeEntry, Session, SinglePageList, Syntax, Type, Value, ValueShape,
 };
 
 /// Rows that are made when they are read, and a count of the pages that were.
@@ -517,10 +517,13 @@ fn a_trace_and_an_explanation_do_not_grow_with_the_rows() {
 
 #[test]
 fn promised_rows_are_a_list_of_objects() {
-    const FIELDS: &[(&str, Option<Type>)] =
-        &[("index", Some(Type::Int)), ("status", Some(Type::Text)), ("value", None)];
-    let promise =
-        Promise { why: "the map has not run".into(), shape: PromisedShape::Elements { fields: FIELDS } };
+    let row = ValueShape::object(vec![
+        ("index".into(), ValueShape::one(Type::Int)),
+        ("status".into(), ValueShape::one(Type::Text)),
+        ("value".into(), ValueShape::ANY),
+    ]);
+    let shape = PromisedShape::Value(ValueShape::list_of(row).into());
+    let promise = Promise { why: "the map has not run".into(), shape };
     let scope = scope(ScopeEntry::Promised(Arc::new(promise)));
     let problems = |source: &str| -> Vec<String> {
         let expression = Expression::parse(source, &Syntax::DEFAULT).unwrap();

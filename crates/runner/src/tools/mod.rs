@@ -70,6 +70,8 @@ pub struct Tool {
     pub description: Option<String>,
     /// The JSON Schema of its parameters.
     pub parameters: Value,
+    /// The JSON Schema of its result, if it has one.
+    pub result: Option<Value>,
 }
 
 /// What a server says of itself.
@@ -239,7 +241,8 @@ impl Client {
 fn tool(described: &Value) -> Option<Tool> {
     let text = |key: &str| described.get(key).and_then(Value::as_str).map(str::to_owned);
     let parameters = described.get("inputSchema").cloned().unwrap_or_else(Value::empty_object);
-    Some(Tool { name: text("name")?, description: text("description"), parameters })
+    let result = described.get("outputSchema").cloned();
+    Some(Tool { name: text("name")?, description: text("description"), parameters, result })
 }
 
 impl Connection {

@@ -58,8 +58,6 @@ pub enum ReadErrorKind {
     AliasInItself,
     /// Aliases that repeat more than a document may hold.
     TooManyAliases,
-    /// An anchor before a key.
-    AnchorBeforeKey,
     /// A YAML merge key.
     MergeKey,
     /// A key that is something else than a text.
@@ -206,7 +204,6 @@ impl fmt::Display for ReadErrorKind {
             Self::AliasNotAllowed => f.write_str("an alias cannot stand here"),
             Self::AliasInItself => f.write_str("an alias cannot stand inside the value that it repeats"),
             Self::TooManyAliases => f.write_str("the aliases repeat more than a document may hold"),
-            Self::AnchorBeforeKey => f.write_str("an anchor cannot stand before a key"),
             Self::MergeKey => f.write_str("merge keys (`<<`) are not YAML 1.2; write the keys out"),
             Self::KeyNotText(found) => write!(f, "a key must be a text, found {found}"),
             Self::UnknownTag(tag) => write!(f, "the tag `{tag}` has no meaning here"),

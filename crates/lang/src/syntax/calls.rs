@@ -6,7 +6,7 @@ use super::parser::{Parsed, Parser};
 use super::{BUILT_IN_KINDS, NodeId, RootKind, StepSort, SyntaxNode, SyntaxStep, TemplatePart};
 use crate::diag::error::ParseClass;
 use crate::diag::{Span, nearest, words};
-use crate::func::{self, Body, Function, ParamKind};
+use crate::func::{self, Body, Function};
 use crate::value::{Key, Value};
 
 impl Parser<'_, '_> {
@@ -190,14 +190,14 @@ impl Parser<'_, '_> {
     /// At `(` behind a name: a kind or a function.
     pub(super) fn named_call(&mut self, start: usize, name: &str) -> Parsed<NodeId> {
         if self.syntax.is_kind(name) {
-            let args = self.nested(|parser| parser.arguments(None))?.0;
+            let args = self.nested(|parser| parser.arguments(None, None))?.0;
             let span = self.span_from(start);
             return self.compute(name, span, &args);
         }
         let Some(function) = func::find(name) else {
             return self.unknown_function(start, name);
         };
-        let (args, element) = self.nested(|parser| parser.arguments(Some((function, 0))))?;
+        let (args, element) = self.nested(|parser| parser.arguments(Some((function, 0)), None))?;
         self.call(start, function, &args, element)
     }
 
@@ -247,7 +247,7 @@ impl Parser<'_, '_> {
             return self.unknown_function(name_at, name);
         };
         let (mut args, element) = if self.peek() == Some(b'(') {
-            self.nested(|parser| parser.arguments(Some((function, 1))))?
+            self.nested(|parser| parser.arguments(Some((function, 1)), Some(input)))?
         } else {
             (Vec::new(), None)
         };
@@ -278,7 +278,7 @@ impl Parser<'_, '_> {
             );
         }
         let given = args.len() + usize::from(element.is_some());
-        let rest = function.params.last().is_some_and(|param| param.kind == ParamKind::Rest);
+        let rest = function.takes_several();
         if given < function.required || (given > function.params.len() && !rest) {
             return self.wrong_count(function, given, span);
         }

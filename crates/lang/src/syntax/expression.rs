@@ -711,6 +711,7 @@ impl<'s> Parser<'s, '_> {
     pub(super) fn arguments(
         &mut self,
         function: Option<(&'static Function, usize)>,
+        input: Option<NodeId>,
     ) -> Parsed<(Vec<NodeId>, Option<NodeId>)> {
         self.pos += 1;
         let mut args = Vec::new();
@@ -722,8 +723,12 @@ impl<'s> Parser<'s, '_> {
                 return Ok((args, element));
             }
             let kind = function.and_then(|(function, _)| function.params.get(at)).map(|param| param.kind);
+            // Behind a text only other values can stand, where several are taken.
+            let first = input.or(args.first().copied()).map(|first| self.program.node(first));
+            let several = matches!(first, Some(SyntaxNode::Const(value)) if value.as_str().is_some())
+                && function.is_some_and(|(function, _)| function.takes_several());
             match function {
-                Some((function, _)) if kind == Some(ParamKind::Element) => {
+                Some((function, _)) if kind == Some(ParamKind::Element) && !several => {
                     match self.element_argument(function)? {
                         Some(node) => element = Some(node),
                         None => args.push(self.expression()?),
@@ -744,7 +749,7 @@ impl<'s> Parser<'s, '_> {
     fn element_argument(&mut self, function: &Function) -> Parsed<Option<NodeId>> {
         let open = self.pos;
         if !matches!(self.peek(), Some(b'"' | b'\'')) {
-            if function.params.iter().any(|param| param.kind == ParamKind::Rest) {
+            if function.takes_several() {
                 return Ok(None);
             }
             return self.problem_with(

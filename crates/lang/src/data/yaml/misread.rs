@@ -76,7 +76,7 @@ pub(super) fn explain(text: &str, error: &ScanError) -> ReadError {
     let at = narrow(text, at, error.kind());
     let span = Span::new(at, at + UnexpectedText::at(text, at).len());
     let fix = if is_indentation(error.kind()) { like_above(text, at) } else { None };
-    let hint = fix.as_ref().map(|_| INDENT).or_else(|| other_hint(error.kind()));
+    let hint = fix.as_ref().map(|_| INDENT).or_else(|| other_hint(text, at, error.kind()));
     ReadError { hint, fix, ..ReadError::new(kind, span) }
 }
 
@@ -320,10 +320,16 @@ fn tab_near(text: &str, at: usize) -> usize {
     at
 }
 
-fn other_hint(kind: &ErrorKind) -> Option<&'static str> {
+fn other_hint(text: &str, at: usize, kind: &ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::MappingValueNotAllowed | ErrorKind::ExpectedBlockMappingKey => Some(INDENT),
         ErrorKind::BlockSequenceEntryNotAllowed => Some("begin the list on the next line"),
+        // Such as `{plan[0].x: 1}`: in brackets the key ends where another bracket opens.
+        ErrorKind::ExpectedFlowMappingSeparator
+            if text[..at].ends_with(']') || text[at..].starts_with(['[', '{']) =>
+        {
+            Some("quote this key")
+        }
         _ => None,
     }
 }

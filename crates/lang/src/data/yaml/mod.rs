@@ -23,7 +23,14 @@ pub use write::write;
 pub fn read<S: Sink>(text: &str, limits: &Limits, sink: &mut S) -> Result<(), S::Error> {
     check_size(text, limits)?;
     let mut parser = granit_parser::Parser::new_from_str_with_options(text, parser_options());
-    let mut reader = YamlReader { text, sink, open: Vec::new(), anchors: Anchors::new(limits), documents: 0 };
+    let mut reader = YamlReader {
+        text,
+        sink,
+        open: Vec::new(),
+        anchors: Anchors::new(limits),
+        anchored_keys: Vec::new(),
+        documents: 0,
+    };
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| misread::explain(text, &error))?;
         reader.event(event, span)?;
@@ -53,6 +60,8 @@ struct YamlReader<'t, 's, S> {
     sink: &'s mut S,
     open: Vec<OpenYamlContainer>,
     anchors: Anchors,
+    /// The keys that have an anchor: an alias of one is its text.
+    anchored_keys: Vec<(usize, String, Style)>,
     documents: usize,
 }
 
@@ -150,11 +159,14 @@ impl<S: Sink> YamlReader<'_, '_, S> {
         span: Span,
     ) -> Result<(), S::Error> {
         let kind = match scalar {
-            _ if properties.anchor > 0 => ReadErrorKind::AnchorBeforeKey,
             Scalar::Null => ReadErrorKind::KeyNotText("null"),
             Scalar::Text if text == "<<" && style == Style::Plain => ReadErrorKind::MergeKey,
             _ => {
                 self.anchors.count(text.len());
+                if properties.anchor > 0 {
+                    self.anchors.scalar(properties.anchor, text.len());
+                    self.anchored_keys.push((properties.anchor, text.to_owned(), style));
+                }
                 self.expect(OpenYamlContainer::Value);
                 return self.sink.key(text, style, span);
             }
@@ -203,6 +215,10 @@ impl<S: Sink> YamlReader<'_, '_, S> {
             return Err(ReadError::new(ReadErrorKind::KeyNotText("alias"), span).into());
         }
         self.anchors.repeat(id, self.open.len()).map_err(|kind| ReadError::new(kind, span))?;
+        if let Some(at) = self.anchored_keys.iter().position(|(key, ..)| *key == id) {
+            let (_, text, style) = self.anchored_keys[at].clone();
+            return self.scalar(&text, style, &Properties { anchor: 0, tag: None }, span);
+        }
         self.sink.alias(id, span)?;
         self.expect_after_value();
         Ok(())

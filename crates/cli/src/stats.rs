@@ -16,6 +16,7 @@ pub(crate) fn print(store: &Store) {
     let mut entries = vec![
         ("events", Value::from(stats.events)),
         ("commits", Value::from(stats.commits)),
+        ("syncs", Value::from(stats.syncs)),
         ("checkpoints", Value::from(stats.checkpoints)),
         ("bytes", Value::from(stats.bytes)),
     ];

@@ -79,7 +79,7 @@ pub type Observer<'a> = Box<dyn FnMut(Notice) + Send + 'a>;
 
 /// Something that happened, for whoever watches.
 pub enum Notice {
-    /// An event of the journal. One that is a result is on disk.
+    /// An event of the journal. It is written, and one that is a result is on disk.
     Event(Box<Event>),
     /// A step printed something.
     Printed(Address, Stream, Vec<u8>),
@@ -382,6 +382,7 @@ impl DrivenRun<'_> {
                 Next::Leave => return Ok(()),
             };
             let recorded = performance.before.map(|before| self.record(before)).transpose()?;
+            self.wait_written(performance.barrier.awaits_written(recorded))?;
             self.wait_synced(performance.barrier.awaits(recorded))?;
             let result = driver.perform(&performance.key, &performance.effect, reads_items.as_ref())?;
             next = executor.done(&mut driver, performance.pending, result)?;
@@ -434,6 +435,14 @@ impl DrivenRun<'_> {
             self.stop.bell().ring();
         }
         Ok(ticket.last())
+    }
+
+    /// Waits until an event is written; there is no event 0.
+    fn wait_written(&self, seq: Seq) -> Result<(), DriveError> {
+        if seq > 0 {
+            self.journal.wait_written(seq)?;
+        }
+        Ok(())
     }
 
     /// Waits until an event is on disk; there is no event 0.

@@ -1,7 +1,8 @@
 //! Tells whoever watches a run what happens, in order, on a thread of its own.
 //!
-//! A result is told only when it is on disk: what was shown as finished never runs again. Nothing that works waits for
-//! a slow reader, until many notices lie unread.
+//! An event is told only when it is written, so that a kill takes away nothing that was told, and a result only when it
+//! is on disk: what was shown as finished never runs again. Nothing that works waits for a slow reader, until many
+//! notices lie unread.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -38,12 +39,15 @@ impl NoticeSender {
 /// Tells notices until the end.
 pub(crate) fn listen(journal: &Journal<'_>, notices: Receiver<Option<Notice>>, mut observer: Observer<'_>) {
     for notice in notices.into_iter().map_while(|notice| notice) {
-        if let Notice::Event(event) = &notice
-            && is_result(event)
-            && journal.wait_patiently(event.seq).is_err()
-        {
-            // It is not on disk and never will be: as far as anybody can know it did not happen.
-            continue;
+        if let Notice::Event(event) = &notice {
+            let is_safe = match is_result(event) {
+                true => journal.wait_patiently(event.seq),
+                false => journal.wait_written(event.seq),
+            };
+            if is_safe.is_err() {
+                // It is not safe and never will be: as far as anybody can know it did not happen.
+                continue;
+            }
         }
         observer(notice);
     }

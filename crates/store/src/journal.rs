@@ -88,6 +88,11 @@ impl<'s> Journal<'s> {
         Ok((events, ticket))
     }
 
+    /// Waits until an event is written. How soon that is was said when it was appended.
+    pub fn wait_written(&self, seq: Seq) -> Result<(), StoreError> {
+        self.lease.wait_written(seq)
+    }
+
     /// Waits until an event is on disk, without making it urgent.
     pub fn wait_patiently(&self, seq: Seq) -> Result<(), StoreError> {
         self.lease.wait_patiently(seq)

@@ -17,8 +17,10 @@
 //!     started_at: "2026-01-01T00:00:00.000Z".into(),
 //! })?;
 //!
-//! // A result is on disk before anything uses it; that a step started may be written with it.
-//! lease.append(vec![EventDraft::new("started", "2026-01-01T00:00:00.001Z").at("build")], Durability::Later)?;
+//! // That a step started is written before it does; a result is on disk before anything uses it.
+//! let started = EventDraft::new("started", "2026-01-01T00:00:00.001Z").at("build");
+//! lease.append(vec![started], Durability::Written)?;
+//! lease.wait_written(1)?;
 //! let finished = EventDraft::new("finished", "2026-01-01T00:00:00.002Z").at("build").with(r#"{"value": 85}"#);
 //! let ticket = lease.append(vec![finished], Durability::Now)?;
 //! assert_eq!((ticket.first(), ticket.last()), (2, 2));
@@ -42,6 +44,7 @@ mod journal;
 mod location;
 mod locked_file;
 mod log_check;
+mod log_file;
 mod names;
 mod project_locks;
 mod queue;

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::StoreError;
 use crate::locked_file::{self, LockedFile};
 use crate::log_check;
+use crate::log_file::LogFile;
 use crate::names::{Hash, RunId};
 use crate::project_locks::LockRequest;
 use crate::schema;
@@ -116,6 +117,14 @@ impl JournalLocation {
         match self {
             Self::Folder(folder) => connect(&folder.join(JOURNAL), schema::prepare_reader),
             Self::Memory(disk) => Ok(disk.connection.clone()),
+        }
+    }
+
+    /// The log of the journal; `None` in memory.
+    pub(crate) fn log_file(&self) -> Option<LogFile> {
+        match self {
+            Self::Folder(folder) => Some(LogFile::new(folder.join(LOG))),
+            Self::Memory(_) => None,
         }
     }
 

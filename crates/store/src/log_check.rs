@@ -1,16 +1,17 @@
 //! Checks whether the write-ahead log beside a journal is whole.
 //!
 //! SQLite believes a log up to its first frame that does not fit, and forgets the rest: right after a power loss,
-//! where only the last transaction can be torn, and wrong after damage, where transactions that were synced would
-//! vanish in silence. A transaction is begun only after the one before was synced. So a complete one that has another
-//! behind it, and stands behind a frame that does not fit, means damage. Damage to the very last transaction cannot be
-//! told from a torn one.
+//! where transactions that were not synced can be torn, and wrong after damage, where transactions that were synced
+//! would vanish in silence. A transaction that began when everything before it was synced changes a certain page. So
+//! one that stands behind a frame that does not fit, with the end of a transaction in between, means damage. Damage to
+//! the transactions since the last mark cannot be told from torn ones.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use crate::error::StoreError;
+use crate::schema::META_PAGE;
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -99,15 +100,15 @@ fn find_broken_frame(file: File) -> io::Result<Option<BrokenFrame>> {
     Ok(None)
 }
 
-/// Whether this frame, or one after it, begins a complete transaction of this generation that another one follows.
+/// Whether this frame, or one after it, ends a transaction of this generation that one with a mark follows.
 fn synced_behind(log: &mut impl Read, frame: &mut [u8], salts: [u8; 8]) -> io::Result<bool> {
-    let mut complete = false;
+    let mut is_complete = false;
     loop {
         if frame[8..16] == salts {
-            if complete {
+            if is_complete && frame[..4] == META_PAGE.to_be_bytes() {
                 return Ok(true);
             }
-            complete = frame[4..8] != [0; 4];
+            is_complete |= frame[4..8] != [0; 4];
         }
         if !fill(log, frame)? {
             return Ok(false);

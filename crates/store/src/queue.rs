@@ -15,8 +15,10 @@ use crate::stored_event::{EventDraft, NewRun, RunHead};
 /// What a store has written so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Transactions; each is one sync of the disk.
+    /// Transactions.
     pub commits: u64,
+    /// Syncs of the log; one makes all transactions before it durable.
+    pub syncs: u64,
     /// Moves of the log into the main file; each is two more syncs.
     pub checkpoints: u64,
     /// Events that were written.
@@ -41,8 +43,18 @@ pub(crate) struct LeasedRun {
     pub(crate) id: RunId,
     pub(crate) number: i64,
     pub(crate) root: Hash,
+    /// The number of the last event that is written.
+    pub(crate) written: AtomicU64,
     /// The number of the last event that is on disk.
     pub(crate) synced: AtomicU64,
+}
+
+/// What the writer does next.
+pub(crate) enum WriterTurn {
+    /// Writes these jobs in one transaction.
+    Write(Vec<WriteJob>),
+    /// Makes everything that is written durable.
+    Sync,
 }
 
 impl WriteJob {
@@ -64,7 +76,7 @@ pub(crate) struct Queue {
     work: Condvar,
     /// Wakes producers: there is room again.
     room: Condvar,
-    /// Wakes threads that wait for the disk.
+    /// Wakes threads that wait until something is written or on disk.
     done: Condvar,
     group: usize,
     later: Duration,
@@ -77,9 +89,19 @@ struct QueueState {
     bytes: usize,
     pushed: u64,
     taken: u64,
-    done: u64,
-    /// A thread waits for the jobs up to this position.
-    urgent: u64,
+    written: u64,
+    synced: u64,
+    /// The jobs up to this position are to be written at once.
+    awaits_write: u64,
+    /// The jobs up to this position are to be on disk at once.
+    awaits_sync: u64,
+    /// The jobs up to this position are to be on disk by `due`, though nobody waits.
+    settles: u64,
+    due: Option<Instant>,
+    /// The runs whose last events are written and not on disk.
+    unsynced: Vec<Arc<LeasedRun>>,
+    /// The last turn of the writer was a write: if both are wanted, they take turns.
+    wrote_last: bool,
     /// The writer wakes up by itself in a moment.
     watching: bool,
     closed: bool,
@@ -88,7 +110,7 @@ struct QueueState {
 }
 
 impl Queue {
-    /// A queue in which at most `group` jobs share a commit, and a job that is not urgent waits for at most `later`.
+    /// A queue in which at most `group` jobs share a commit, and a job that nobody waits for is on disk after `later`.
     pub(crate) fn new(group: usize, later: Duration) -> Self {
         Self {
             state: Mutex::default(),
@@ -114,10 +136,15 @@ impl Queue {
         state.jobs.push_back(job);
         state.bytes += bytes;
         state.pushed += 1;
-        if durability == Durability::Now {
-            state.urgent = state.pushed;
+        match durability {
+            Durability::Now => state.awaits_sync = state.pushed,
+            Durability::Written => state.awaits_write = state.pushed,
+            Durability::Later => {
+                state.settles = state.pushed;
+                state.due.get_or_insert_with(|| Instant::now() + self.later);
+            }
         }
-        if durability == Durability::Now || !state.watching || self.full(&state) {
+        if durability != Durability::Later || !state.watching || self.full(&state) {
             self.work.notify_one();
         }
         Ok(state.pushed)
@@ -125,7 +152,7 @@ impl Queue {
 
     /// Waits until the job at this position is on disk.
     pub(crate) fn wait(&self, position: u64) -> Result<(), StoreError> {
-        self.wait_until(position, |state| state.done >= position)
+        self.wait_until(position, |state| state.synced >= position)
     }
 
     /// Waits until everything that was pushed by now is on disk.
@@ -144,14 +171,19 @@ impl Queue {
         self.wait_until(0, |_| run.synced.load(Ordering::Acquire) >= seq)
     }
 
+    /// Waits until an event is written. Whoever appended it said how soon that is.
+    pub(crate) fn wait_written(&self, run: &LeasedRun, seq: Seq) -> Result<(), StoreError> {
+        self.wait_until(0, |_| run.written.load(Ordering::Acquire) >= seq)
+    }
+
     fn wait_until(&self, position: u64, reached: impl Fn(&QueueState) -> bool) -> Result<(), StoreError> {
         let mut state = locked(&self.state);
         while !reached(&state) {
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
-            if state.urgent < position {
-                state.urgent = position;
+            if state.awaits_sync < position {
+                state.awaits_sync = position;
                 self.work.notify_one();
             }
             state = wait(&self.done, state);
@@ -161,7 +193,7 @@ impl Queue {
 
     /// Whether the job at this position is on disk.
     pub(crate) fn is_done(&self, position: u64) -> bool {
-        locked(&self.state).done >= position
+        locked(&self.state).synced >= position
     }
 
     /// Fails if nothing can be written any more.
@@ -194,28 +226,40 @@ impl Queue {
         locked(&self.state).stats
     }
 
-    /// Takes the next group to write, as soon as a thread waits for it, it is full, or its time has come. Returns `None`
-    /// if there will be no more.
-    pub(crate) fn take(&self) -> Option<Vec<WriteJob>> {
+    /// What the writer does next, as soon as a thread waits for it, a group is full, or its time has come. Returns `None`
+    /// if there will be nothing more.
+    pub(crate) fn take(&self) -> Option<WriterTurn> {
         let mut state = locked(&self.state);
-        let mut deadline = Instant::now() + self.later;
         loop {
-            let rest = deadline.saturating_duration_since(Instant::now());
-            let due = state.closed || state.urgent > state.taken || self.full(&state) || rest.is_zero();
-            if !state.jobs.is_empty() && due {
-                return Some(self.take_group(&mut state));
-            }
-            if state.closed || state.failure.is_some() {
+            if state.failure.is_some() {
                 return None;
             }
-            if rest.is_zero() {
-                state = wait(&self.work, state);
-                deadline = Instant::now() + self.later;
-            } else {
-                // While the writer wakes up by itself, a job that is not urgent need not wake it.
-                state.watching = true;
-                state = self.work.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
-                state.watching = false;
+            let rest = state.due.map(|due| due.saturating_duration_since(Instant::now()));
+            let is_due = state.closed || rest.is_some_and(|rest| rest.is_zero());
+            let is_awaited = state.awaits_sync.max(state.awaits_write) > state.taken;
+            let writes = !state.jobs.is_empty() && (is_due || is_awaited || self.full(&state));
+            let is_unsynced = state.written > state.synced;
+            // Whoever waits for what is written already does not wait for those who come behind.
+            let is_awaited = state.awaits_sync > state.synced && state.awaits_sync <= state.written;
+            if is_unsynced && (is_awaited || is_due) && (state.wrote_last || !writes) {
+                state.wrote_last = false;
+                return Some(WriterTurn::Sync);
+            }
+            if writes {
+                state.wrote_last = true;
+                return Some(WriterTurn::Write(self.take_group(&mut state)));
+            }
+            if state.closed {
+                return None;
+            }
+            match rest.filter(|rest| !rest.is_zero()) {
+                None => state = wait(&self.work, state),
+                Some(rest) => {
+                    // While the writer wakes up by itself, a job that has time need not wake it.
+                    state.watching = true;
+                    state = self.work.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
+                    state.watching = false;
+                }
             }
         }
     }
@@ -239,7 +283,7 @@ impl Queue {
     }
 
     /// Marks a group as written.
-    pub(crate) fn finish(&self, group: &[WriteJob]) {
+    pub(crate) fn finish_write(&self, group: &[WriteJob]) {
         let mut state = locked(&self.state);
         for job in group {
             state.stats.bytes += job.bytes() as u64;
@@ -247,14 +291,29 @@ impl Queue {
                 WriteJob::Run { .. } => {}
                 WriteJob::Events { run, events, head } => {
                     state.stats.events += events.len() as u64;
-                    run.synced.store(head.events, Ordering::Release);
+                    run.written.store(head.events, Ordering::Release);
+                    if !state.unsynced.iter().any(|known| Arc::ptr_eq(known, run)) {
+                        state.unsynced.push(run.clone());
+                    }
                 }
                 WriteJob::Value { .. } => state.stats.values += 1,
             }
         }
-        state.done += group.len() as u64;
+        state.written += group.len() as u64;
         state.stats.commits += 1;
         state.stats.largest_group = state.stats.largest_group.max(group.len());
+        self.done.notify_all();
+    }
+
+    /// Marks everything that is written as durable.
+    pub(crate) fn finish_sync(&self) {
+        let mut state = locked(&self.state);
+        for run in std::mem::take(&mut state.unsynced) {
+            run.synced.store(run.written.load(Ordering::Acquire), Ordering::Release);
+        }
+        state.synced = state.written;
+        state.due = (state.settles > state.synced).then(|| Instant::now() + self.later);
+        state.stats.syncs += 1;
         self.done.notify_all();
     }
 

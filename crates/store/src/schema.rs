@@ -19,6 +19,13 @@ const APPLICATION: i64 = 0x5468_726C;
 /// The time to wait for another process that writes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The page of the table `meta`, the second that is created.
+pub(crate) const META_PAGE: u32 = 3;
+
+/// Changes the page of the table `meta`, which is how a transaction says that all before it are on disk.
+pub(crate) const SYNC_MARK: &str =
+    "INSERT INTO meta (name, value) VALUES ('synced', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1";
+
 /// Every table, as SQLite stores its text. The id of an event combines the number of its run and its own number, so that
 /// events are always appended at the end of a run. `number` counts runs without a gap, so that a lost one is noticed.
 const TABLES: [(&str, &str); 4] = [
@@ -105,13 +112,13 @@ fn check_tables(connection: &Connection) -> Result<(), StoreError> {
     Err(StoreError::damaged("its tables are not those of a journal"))
 }
 
-/// Settings for the one connection of a process that writes: a commit is on disk when it returns, and the writer
-/// itself decides when to move the log into the main file.
+/// Settings for the one connection of a process that writes: a commit is handed to the operating system when it returns,
+/// and the writer itself decides when to sync the log and when to move it into the main file, which SQLite does durably.
 pub(crate) fn prepare_writer(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     take_in_log(connection)?;
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
-    prepare_any(connection)
+    prepare_any(connection, "normal")
 }
 
 /// Moves a log that a killed process left into the main file, so that nothing is ever written behind torn frames. A log
@@ -129,12 +136,13 @@ fn take_in_log(connection: &Connection) -> Result<(), StoreError> {
 /// Settings for a connection that only reads.
 pub(crate) fn prepare_reader(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "query_only", true)?;
-    prepare_any(connection)
+    prepare_any(connection, "full")
 }
 
-/// The last connection to close, whichever it is, moves the log into the main file, and must do so durably.
-fn prepare_any(connection: &Connection) -> Result<(), StoreError> {
-    connection.pragma_update(None, "synchronous", "full")?;
+/// The last connection to close, whichever it is, moves the log into the main file, and must do so durably: with either
+/// level it does.
+fn prepare_any(connection: &Connection, synchronous: &str) -> Result<(), StoreError> {
+    connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     Ok(connection.pragma_update(None, "trusted_schema", false)?)
 }
@@ -143,15 +151,31 @@ fn prepare_any(connection: &Connection) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
-    /// That a commit is synced cannot be seen without taking the power away, so the settings are looked at.
+    /// What is synced cannot be seen without taking the power away, so the settings are looked at.
     #[test]
-    fn a_commit_is_on_disk_when_it_returns() {
-        for prepare in [prepare_writer, prepare_reader] {
+    fn the_log_is_moved_durably() {
+        let settings: [(fn(&Connection) -> Result<(), StoreError>, i64); 2] =
+            [(prepare_writer, 1), (prepare_reader, 2)];
+        for (prepare, expected) in settings {
             let connection = Connection::open_in_memory().unwrap();
             connection.pragma_update(None, "synchronous", "off").unwrap();
             prepare(&connection).unwrap();
             let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
-            assert_eq!(level, 2, "2 is `full`");
+            assert_eq!(level, expected, "1 is `normal`, 2 is `full`");
+        }
+    }
+
+    #[test]
+    fn the_mark_changes_its_page() {
+        let connection = Connection::open_in_memory().unwrap();
+        create(&connection).unwrap();
+        let page = "SELECT rootpage FROM sqlite_schema WHERE name = 'meta'";
+        let page: u32 = connection.query_row(page, [], |row| row.get(0)).unwrap();
+        assert_eq!(page, META_PAGE);
+        let value = || connection.query_row("SELECT value FROM meta WHERE name = 'synced'", [], |row| row.get(0));
+        for expected in 1..4 {
+            connection.execute(SYNC_MARK, []).unwrap();
+            assert_eq!(value(), Ok::<i64, _>(expected));
         }
     }
 

@@ -95,6 +95,7 @@ impl Store {
         let reader = JournalReader::at(location.clone())?;
         let writer = JournalWriter {
             connection,
+            log: location.log_file(),
             queue: queue.clone(),
             #[cfg(feature = "testing")]
             faults: Faults::new(options.fault),
@@ -141,7 +142,8 @@ impl Store {
     }
 
     fn lease_run(&self, hold: LeaseHold, id: RunId, number: i64, root: Hash, head: RunHead) -> Lease {
-        let run = LeasedRun { id, number, root, synced: AtomicU64::new(head.events) };
+        let (written, synced) = (AtomicU64::new(head.events), AtomicU64::new(head.events));
+        let run = LeasedRun { id, number, root, written, synced };
         Lease {
             queue: self.queue.clone(),
             run: Arc::new(run),
@@ -252,6 +254,13 @@ impl Lease {
     pub fn wait_synced(&self, seq: Seq) -> Result<(), StoreError> {
         let position = self.position_of(seq)?;
         self.queue.wait_synced(&self.run, seq, position)
+    }
+
+    /// Waits until an event is written: nothing that happens to this process takes it away. How soon that is was said when
+    /// it was appended.
+    pub fn wait_written(&self, seq: Seq) -> Result<(), StoreError> {
+        self.position_of(seq)?;
+        self.queue.wait_written(&self.run, seq)
     }
 
     /// Waits until an event is on disk, without making it urgent: for observers.

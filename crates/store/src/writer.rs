@@ -1,4 +1,8 @@
 //! The one thread that writes: it takes a group of jobs, writes them in one transaction, and wakes those who wait.
+//!
+//! A transaction is handed to the operating system when it is committed, and is on disk when the log was synced after
+//! it. A transaction that begins when all before it are on disk says so by a mark, so that a damaged log can be told
+//! from one that a power loss tore: see `log_check`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +15,8 @@ use crate::error::StoreError;
 use crate::fault::Faults;
 use crate::location::{SharedConnection, locked};
 use crate::names::{Hash, Seq};
-use crate::queue::{LeasedRun, Queue, WriteJob};
+use crate::log_file::LogFile;
+use crate::queue::{LeasedRun, Queue, WriteJob, WriterTurn};
 use crate::schema;
 use crate::stored_event::{EventDraft, NewRun, RunHead};
 
@@ -29,6 +34,8 @@ const PATIENCE_WITH_READERS: Duration = Duration::from_millis(100);
 
 pub(crate) struct JournalWriter {
     pub(crate) connection: SharedConnection,
+    /// None in memory.
+    pub(crate) log: Option<LogFile>,
     pub(crate) queue: Arc<Queue>,
     #[cfg(feature = "testing")]
     pub(crate) faults: Faults,
@@ -39,12 +46,23 @@ impl JournalWriter {
     pub(crate) fn run(mut self) {
         let _guard = StopGuard(self.queue.clone());
         let (mut since, mut bytes) = (0, 0);
-        while let Some(group) = self.queue.take() {
+        while let Some(turn) = self.queue.take() {
+            let group = match turn {
+                WriterTurn::Write(group) => group,
+                WriterTurn::Sync => {
+                    if let Err(failure) = self.log.as_mut().map_or(Ok(()), LogFile::sync) {
+                        self.queue.fail(failure);
+                        return;
+                    }
+                    self.queue.finish_sync();
+                    continue;
+                }
+            };
             if let Err(failure) = self.commit(&group) {
                 self.queue.fail(failure);
                 return;
             }
-            self.queue.finish(&group);
+            self.queue.finish_write(&group);
             since += 1;
             bytes += group.iter().map(WriteJob::bytes).sum::<usize>();
             if since >= CHECKPOINT_COMMITS || bytes >= CHECKPOINT_BYTES {
@@ -57,7 +75,7 @@ impl JournalWriter {
     fn commit(&mut self, group: &[WriteJob]) -> Result<(), StoreError> {
         #[cfg(feature = "testing")]
         self.faults.before_commit()?;
-        write_group(&locked(&self.connection), group)?;
+        write_group(&locked(&self.connection), self.log.as_mut(), group)?;
         #[cfg(feature = "testing")]
         self.faults.after_commit()?;
         Ok(())
@@ -96,8 +114,22 @@ impl Drop for StopGuard {
     }
 }
 
-fn write_group(connection: &Connection, group: &[WriteJob]) -> Result<(), StoreError> {
+fn write_group(
+    connection: &Connection,
+    mut log: Option<&mut LogFile>,
+    group: &[WriteJob],
+) -> Result<(), StoreError> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    if let Some(log) = &mut log {
+        log.begin(data_version(&transaction)?);
+        // A new run is counted on the page of the mark.
+        if group.iter().any(|job| matches!(job, WriteJob::Run { .. })) {
+            log.sync()?;
+        }
+        if log.is_synced() {
+            transaction.prepare_cached(schema::SYNC_MARK)?.execute([])?;
+        }
+    }
     let mut heads = BTreeMap::new();
     for job in group {
         match job {
@@ -118,7 +150,16 @@ fn write_group(connection: &Connection, group: &[WriteJob]) -> Result<(), StoreE
     for (run, before, head) in heads.into_values() {
         update_run(&transaction, run, before, head)?;
     }
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    if let Some(log) = log {
+        log.grow();
+    }
+    Ok(())
+}
+
+/// A number that changes when another connection commits.
+fn data_version(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
 }
 
 /// The number of the new run, or `None` when its id is taken.

@@ -23,7 +23,7 @@ use crate::support::{PATIENCE, is_long, seed};
 use threadline_engine::event::{Event, EventKind};
 use threadline_engine::random::Random;
 use threadline_lang::{Limits, Value, data};
-use threadline_runner::process::find_left_over;
+use threadline_runner::process::{end_left_over, find_left_over};
 use threadline_store::{FOLDER, JournalReader, RunId, StoreError, wire};
 
 /// A folder of its own with a workflow, gone at the end.
@@ -103,7 +103,7 @@ impl Drop for Place {
 /// The program at work.
 struct Running {
     child: Child,
-    /// The number of the last result that it has told of.
+    /// The number of the last event that it has told of.
     told: Cell<usize>,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
@@ -122,16 +122,14 @@ impl Running {
         }
     }
 
-    /// The kind of the next event that it tells of. That a step begins may be told before it is on disk; a result not.
+    /// The kind of the next event that it tells of. Whatever it tells of is written.
     fn next(&self, patience: Duration) -> Result<String, RecvTimeoutError> {
         let line = self.stdout.recv_timeout(patience)?;
         // The last line of a killed program may be half of one.
         let Ok(event) = data::json::read_value(&line, &Limits::DEFAULT) else { return Ok(String::new()) };
         let kind = event.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if !matches!(kind, "started" | "defined") {
-            let seq = event.get("seq").and_then(Value::as_i64).unwrap();
-            self.told.set(usize::try_from(seq).unwrap());
-        }
+        let seq = event.get("seq").and_then(Value::as_i64).unwrap();
+        self.told.set(usize::try_from(seq).unwrap());
         Ok(kind.to_owned())
     }
 
@@ -168,7 +166,7 @@ impl Running {
         assert!(sent.success());
     }
 
-    /// Kills it, and says whether it was still alive, and the number of the last result that it told of.
+    /// Kills it, and says whether it was still alive, and the number of the last event that it told of.
     fn kill(mut self) -> (bool, usize) {
         self.child.kill().unwrap();
         let alive = self.child.wait().unwrap().code().is_none();
@@ -233,6 +231,15 @@ impl Left {
             _ => None,
         };
         self.events.iter().filter_map(visit).collect()
+    }
+
+    /// Whatever acted is known to have started, once for each time.
+    fn knows_every_start(&self) {
+        for (at, ran) in &self.effects {
+            let is_start = |event: &&Event| event.at == *at && matches!(event.kind, EventKind::Started { .. });
+            let starts = self.events.iter().filter(is_start).count() as u64;
+            assert!(*ran <= starts, "`{at}` ran {ran} times, and the journal knows of {starts}");
+        }
     }
 
     fn no_process_left(&self) {
@@ -426,6 +433,7 @@ fn one_run_with_kills(
         let left = place.left();
         story.push((until, left.events.len()));
         assert!(told <= left.events.len(), "event {told} was told and is not there: {story:?}");
+        left.knows_every_start();
         for at in before.finished() {
             let (then, now) = (before.effects_of(at), left.effects_of(at));
             assert_eq!(then, now, "`{at}` was done and ran again: {story:?}");
@@ -461,6 +469,46 @@ fn attempts_of(left: &Left, at: &str) -> u64 {
     let started =
         |event: &&Event| event.at == at && matches!(event.kind, EventKind::Started { rerun: false, .. });
     left.events.iter().filter(started).count() as u64
+}
+
+/// Steps that act at once, in every shape of a workflow; the last does not end by itself.
+const STARTS: [(&str, &str); 5] = [
+    ("shell", "- shell: echo \"$THREADLINE_STEP\" >> effects; exec sleep 300\n"),
+    ("argv", "- argv: [sh, -c, 'echo \"$THREADLINE_STEP\" >> effects; exec sleep 300']\n"),
+    (
+        "item",
+        "- foreach: [1, 2]\n  do:\n    - shell: echo \"$THREADLINE_STEP\" >> effects; test ${item} = 1 || exec sleep 300\n",
+    ),
+    ("node", "nodes:\n  one: {shell: 'echo \"$THREADLINE_STEP\" >> effects; exec sleep 300'}\n"),
+    (
+        "state",
+        "initial: one\nstates:\n  one: {action: 'echo \"$THREADLINE_STEP\" >> effects; exec sleep 300', next: two}\n  two: {terminal: true}\n",
+    ),
+];
+
+/// A run that is killed as soon as a step has acted: the journal knows that it started, and says so when it runs again.
+#[test]
+fn a_start_is_known_as_soon_as_it_acts() {
+    let kills = if is_long() { 200 } else { 6 };
+    for (name, workflow) in STARTS {
+        let wanted = if name == "item" { 2 } else { 1 };
+        for _ in 0..kills {
+            let place = Place::new(&format!("start-{name}"), workflow);
+            let running = place.start(&["run", "workflow.yaml"]);
+            let begun = std::time::Instant::now();
+            let acted = || std::fs::read_to_string(place.file("effects")).unwrap_or_default().lines().count();
+            while acted() < wanted {
+                assert!(begun.elapsed() < PATIENCE, "{name}: the step does not begin");
+                std::hint::spin_loop();
+            }
+            let (alive, told) = running.kill();
+            let left = place.left();
+            assert!(alive && told <= left.events.len(), "{name}: event {told} was told and is not there");
+            assert_eq!(left.effects.values().sum::<u64>(), wanted as u64, "{name}");
+            left.knows_every_start();
+            end_left_over(left.run.as_ref().unwrap().as_str(), PATIENCE);
+        }
+    }
 }
 
 /// Its first step ends when there is a file `release`.

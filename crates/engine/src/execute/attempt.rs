@@ -80,8 +80,6 @@ impl Executor<'_> {
         };
         let step = self.step(&task);
         let is_careful = !computed.is_empty()
-            || step.on_crash != OnCrash::Rerun
-            || matches!(step.action, Action::Agent { .. })
             // Its files are put back only where it is known that it began.
             || item_in_worktree(self.plan, &task.at).is_some();
         let kind = EventKind::Started {
@@ -91,12 +89,6 @@ impl Executor<'_> {
             computed: keep_computed(driver, &computed)?,
             fields: resolved.fingerprint(),
         };
-        let (durability, barrier) = if is_careful {
-            (Durability::Now, Barrier::Recorded)
-        } else {
-            (Durability::Later, Barrier::Nothing)
-        };
-        let before = Some(Recording { at: task.at.clone(), kind, durability, envelope: None });
         if let Act::Shell { bound } = &resolved.act
             && !bound.warnings.is_empty()
         {
@@ -105,6 +97,14 @@ impl Executor<'_> {
         let key =
             EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: attempt.number, role: Role::Act };
         let (pending, effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
+        let (durability, barrier) = if is_careful || is_costly(step, &effect) {
+            (Durability::Now, Barrier::Recorded)
+        } else if let Effect::Nothing = effect {
+            (Durability::Later, Barrier::Nothing)
+        } else {
+            (Durability::Written, Barrier::Written)
+        };
+        let before = Some(Recording { at: key.at.clone(), kind, durability, envelope: None });
         let pending = Pending(PendingStage::Attempt(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
     }
@@ -234,6 +234,14 @@ impl Executor<'_> {
         let output = result::seal(driver, &measurement, result, None)?.output;
         Ok(super::record(pending.task.at, EventKind::Retrying { output, until }, Durability::Now))
     }
+}
+
+/// Whether an attempt must not be made again without anybody knowing, not even after a power loss: it may not be
+/// repeated, or a repetition costs something.
+pub(crate) fn is_costly(step: &Step, effect: &Effect) -> bool {
+    step.on_crash != OnCrash::Rerun
+        || matches!(step.action, Action::Agent { .. })
+        || matches!(effect, Effect::Request(_) | Effect::Tool(_))
 }
 
 /// What came of the effect of an attempt.

@@ -32,6 +32,8 @@ use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, Seq};
 use crate::machine::{Command, Outcome, Pause, Task};
 use crate::view::View;
 use crate::world::Answer;
+#[cfg(feature = "testing")]
+pub(crate) use attempt::is_costly;
 pub(crate) use attempt::start_failure;
 pub use driver::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, Site, StepSite};
 use effect::{Attempt, Effect, EffectKey, EffectResult, WorktreeEntry};
@@ -39,12 +41,17 @@ pub use items::{PRINTED_FORMAT, item_result};
 pub use response::result as response_result;
 use result::{ClockReading, Measurement, StepResult, Timing};
 
-/// How soon an event has to be on disk. Events are written in the order in which they are appended, whatever this says.
+/// How soon an event has to be safe. Events are written in the order in which they are appended, whatever this says.
+///
+/// What is written was handed to the operating system: it survives the end of this process, however that ends, and may
+/// be lost when the machine does. What is on disk survives both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// At once: something waits for it.
+    /// On disk at once: something waits for it.
     Now,
-    /// With the next group that is written, or a few milliseconds later.
+    /// Written at once, and on disk with the next event that has to be.
+    Written,
+    /// On disk with the next group, or a few milliseconds later.
     Later,
 }
 
@@ -55,28 +62,35 @@ pub struct Recording {
     pub at: Address,
     /// The event that is recorded.
     pub kind: EventKind,
-    /// How soon it has to be on disk.
+    /// How soon it has to be safe.
     pub durability: Durability,
     /// The envelope in it, as it is read by name, so that nobody need load it again.
     pub envelope: Option<Envelope>,
 }
 
-/// What has to be on disk before an effect is performed.
+/// What has to be safe before an effect is performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Barrier {
-    /// Nothing: if a crash takes the record of it away, it is performed again.
+    /// Nothing: it acts on nothing, and if a crash takes the record of it away, it is performed again.
     Nothing,
-    /// The event that is recorded before it.
+    /// The event that is recorded before it is written.
+    Written,
+    /// The event that is recorded before it is on disk.
     Recorded,
-    /// This event must be on disk.
+    /// This event is on disk.
     Event(Seq),
 }
 
 impl Barrier {
+    /// The event that has to be written, 0 for none, when `recorded` was recorded before.
+    pub fn awaits_written(self, recorded: Option<Seq>) -> Seq {
+        if self == Self::Written { recorded.unwrap_or(0) } else { 0 }
+    }
+
     /// The event that has to be on disk, 0 for none, when `recorded` was recorded before.
     pub fn awaits(self, recorded: Option<Seq>) -> Seq {
         match self {
-            Self::Nothing => 0,
+            Self::Nothing | Self::Written => 0,
             Self::Recorded => recorded.unwrap_or(0),
             Self::Event(seq) => seq,
         }
@@ -87,7 +101,7 @@ impl Barrier {
 pub struct Performance {
     /// What is recorded first.
     pub before: Option<Recording>,
-    /// What has to be on disk first.
+    /// What has to be safe first.
     pub barrier: Barrier,
     /// Names the effect.
     pub key: EffectKey,

@@ -49,6 +49,8 @@ pub(super) struct PromiseChecker {
     last: Seq,
     /// Every attempt that was made, and after which end of the run.
     executions: Vec<(Execution, Option<Seq>)>,
+    /// The attempts of this life that acted.
+    acted: Vec<(Address, u32)>,
     /// The items that acted and whose end was not on disk when last looked at.
     exposed: BTreeSet<Address>,
     /// The lives that ended while something ran.
@@ -64,6 +66,7 @@ impl PromiseChecker {
             performed: UnrecordedEffects::default(),
             last: 0,
             executions: Vec::new(),
+            acted: Vec::new(),
             exposed: BTreeSet::new(),
             abrupt: BTreeSet::new(),
             failed_by_crash: false,
@@ -106,6 +109,7 @@ impl PromiseChecker {
     pub(super) fn execute(
         &mut self,
         execution: Execution,
+        acts: bool,
         durable: Seq,
         in_flight: Option<OnCrash>,
     ) -> PromiseCheck {
@@ -131,6 +135,9 @@ impl PromiseChecker {
             self.not(!wanted, || {
                 format!("attempt {attempt} of `{at}` is made again against its `on_crash`")
             })?;
+        }
+        if acts {
+            self.acted.push((at.clone(), *attempt));
         }
         self.executions.push((execution, ended));
         Ok(())
@@ -192,10 +199,26 @@ impl PromiseChecker {
         self.abrupt.insert(life);
     }
 
+    /// The program was killed, and this is left of the journal: it knows every attempt that acted.
+    pub(super) fn starts_are_known(&self, journal: &[Event]) -> PromiseCheck {
+        let start = |event: &'_ Event| match event.kind {
+            EventKind::Started { attempt, .. } => Some((event.at.clone(), attempt)),
+            _ => None,
+        };
+        let known: BTreeSet<(Address, u32)> = journal.iter().filter_map(start).collect();
+        match self.acted.iter().find(|acted| !known.contains(acted)) {
+            Some((at, attempt)) => {
+                self.not(true, || format!("attempt {attempt} of `{at}` acted, and the journal knows nothing of it"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// This is left of the journal.
     pub(super) fn crashed(&mut self, journal: &[Event]) {
         self.facts = Facts::new(Arc::clone(&self.plan));
         self.performed = UnrecordedEffects::default();
+        self.acted.clear();
         for event in journal {
             // It was checked when it happened.
             let _ = self.facts.take(event);

@@ -164,7 +164,7 @@ impl Life<'_> {
         for event in self.outside.journal.iter().skip(from) {
             let EventKind::ItemEnded(ended) = &event.kind else { continue };
             let Some((_, index)) = event.at.as_item().filter(|(list, _)| *list == task.at) else { continue };
-            if event.seq > self.outside.durable {
+            if event.seq > self.outside.safe.durable {
                 return Err(
                     self.violation(format!("`{}` collects event {}, not on disk", task.at, event.seq))
                 );

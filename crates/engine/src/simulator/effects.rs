@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ecow::EcoString;
 use threadline_flow::fields::{FailureKind, field_names as names};
-use threadline_flow::model::{Action, OnCrash};
 use threadline_lang::Value;
 
-use super::chance;
+use super::{SafeEvents, chance};
 use super::check::{PromiseCheck, PromiseChecker};
-use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, Seq, Status};
+use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, Status};
 use crate::execute::effect::{Effect, EffectKey, Role, WorktreeEntry};
-use crate::execute::{Durability, Performance, begins_with_saved_files, item_in_worktree};
+use crate::execute::{Durability, Performance, begins_with_saved_files, is_costly, item_in_worktree};
 use crate::machine::{Command, Counts};
 use crate::view::Limit;
 
@@ -39,11 +38,11 @@ struct PassedItem {
 }
 
 impl PromiseChecker {
-    /// An effect is about to be performed, while everything up to `durable` is on disk.
+    /// An effect is about to be performed, while so much of the journal is safe.
     pub(super) fn perform(
         &mut self,
         performance: &Performance,
-        durable: Seq,
+        safe: SafeEvents,
         limit: Option<(Limit, Millis)>,
     ) -> PromiseCheck {
         let EffectKey { at, as_of, role, .. } = &performance.key;
@@ -63,16 +62,16 @@ impl PromiseChecker {
             _ => {}
         }
         match role {
-            Role::Worktree => self.not(*as_of > durable, || {
+            Role::Worktree => self.not(*as_of > safe.durable, || {
                 format!("the worktree of `{at}` is touched because of event {as_of}, which is not on disk")
             }),
             Role::Judge => {
                 let judged = self.facts.done.get(at).map_or(0, |done| done.seq);
-                self.not(judged > durable, || {
+                self.not(judged > safe.durable, || {
                     format!("`{at}` is judged by event {judged}, which is not on disk")
                 })
             }
-            Role::Act => self.act(at, &performance.effect, durable, limit),
+            Role::Act => self.act(at, &performance.effect, safe, limit),
             Role::Items => Ok(()),
         }
     }
@@ -81,18 +80,20 @@ impl PromiseChecker {
         &mut self,
         at: &Address,
         effect: &Effect,
-        durable: Seq,
+        safe: SafeEvents,
         limit: Option<(Limit, Millis)>,
     ) -> PromiseCheck {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let began = self.facts.started.get(at);
-        let is_careful = step.is_some_and(|step| {
-            step.on_crash != OnCrash::Rerun || matches!(step.action, Action::Agent { .. })
-        }) || began.is_some_and(|began| !began.computed.is_empty())
+        let is_careful = step.is_some_and(|step| is_costly(step, effect))
+            || began.is_some_and(|began| !began.computed.is_empty())
             || item_in_worktree(&self.plan, at).is_some();
         let began = began.map_or(0, |began| began.seq);
-        self.not(is_careful && began > durable, || {
+        self.not(is_careful && began > safe.durable, || {
             format!("`{at}` acts before event {began}, with which it began, is on disk")
+        })?;
+        self.not(!matches!(effect, Effect::Nothing) && began > safe.written, || {
+            format!("`{at}` acts before event {began}, with which it began, is written")
         })?;
         if item_in_worktree(&self.plan, at).is_some() {
             let entry = self.performed.entered.remove(at);
@@ -153,7 +154,7 @@ impl PromiseChecker {
             || self.plan.lists[0].graph.is_some()
             || self.plan.states.is_some() && !is_judged_action;
         let waits = commands.iter().filter_map(Command::task).find(|task| task.as_of == event.seq);
-        match waits.filter(|_| durability == Durability::Later && !is_aside) {
+        match waits.filter(|_| durability != Durability::Now && !is_aside) {
             Some(task) => self.not(true, || {
                 format!("`{}` waits for event {}, which is not written at once", task.at, event.seq)
             }),

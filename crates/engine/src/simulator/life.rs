@@ -12,9 +12,11 @@ use threadline_lang::Scope;
 
 use super::chance::{Fate, Fated};
 use super::check::{Violation, value_of};
-use super::{Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, Simulation};
+use super::{
+    Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, SafeEvents, Simulation,
+};
 use crate::event::{Address, Event, EventKind, RunStarted, Seq};
-use crate::execute::effect::{EffectKey, Role};
+use crate::execute::effect::{Effect, EffectKey, Role};
 use crate::execute::{Driver as _, Durability, Executor, Next, Performance};
 use crate::machine::{Command, Machine, Outcome, Stage, Task};
 
@@ -43,14 +45,15 @@ pub(super) struct Life<'s> {
 /// How a life ended.
 pub(super) enum LifeEnd {
     Ended(Outcome),
-    Killed(Kept),
+    /// Everything up to this event is left, and of the rest so much.
+    Killed(Seq, Kept),
     Stopped,
     Waiting,
 }
 
 /// Why a life goes no further.
 pub(super) enum Cut {
-    Killed(Kept),
+    Killed(Seq, Kept),
     Broken(Violation),
 }
 
@@ -64,8 +67,8 @@ impl<T: Into<Violation>> From<T> for Cut {
 enum Work {
     /// A command that waits until it may be acted upon.
     Command(Command),
-    /// An effect that is performed when this event is on disk.
-    Waiting { performance: Box<Performance>, after: Seq },
+    /// An effect that is performed when these events are safe.
+    Waiting { performance: Box<Performance>, after: SafeEvents },
     /// An attempt that is being made until then.
     Running { performance: Box<Performance>, until: u64 },
 }
@@ -78,8 +81,10 @@ enum SimulatedTurn {
     Work(usize),
     /// A pause is over.
     Wake(usize),
-    /// Some of what was appended reaches the disk.
-    Commit,
+    /// Some of what was appended is handed to the operating system.
+    Write,
+    /// Some of what was written reaches the disk.
+    Sync,
 }
 
 /// The clock jumps by at most this, in milliseconds: three days.
@@ -126,9 +131,9 @@ impl<'s> Life<'s> {
         match self.begin().and_then(|end| end.map_or_else(|| self.go_on(), Ok)) {
             Ok(end) => Ok(end),
             Err(Cut::Broken(violation)) => Err(violation),
-            Err(Cut::Killed(kept)) => {
+            Err(Cut::Killed(safe, kept)) => {
                 self.outside.checker.abrupt(self.outside.life);
-                Ok(LifeEnd::Killed(kept))
+                Ok(LifeEnd::Killed(safe, kept))
             }
         }
     }
@@ -182,9 +187,13 @@ impl<'s> Life<'s> {
                     let (_, at) = self.timers.swap_remove(timer);
                     self.ready.extend(self.machine.after_pause(&at));
                 }
-                SimulatedTurn::Commit => {
-                    let pending = self.outside.journal.len() as u64 - self.outside.durable;
-                    self.outside.durable += 1 + self.outside.random.below(pending);
+                SimulatedTurn::Write => {
+                    let pending = self.outside.journal.len() as u64 - self.outside.safe.written;
+                    self.outside.safe.written += 1 + self.outside.random.below(pending);
+                }
+                SimulatedTurn::Sync => {
+                    let pending = self.outside.safe.written - self.outside.safe.durable;
+                    self.outside.safe.durable += 1 + self.outside.random.below(pending);
                 }
             }
         }
@@ -195,14 +204,14 @@ impl<'s> Life<'s> {
         if !self.ready.is_empty() && self.workers.len() < self.simulation.jobs {
             possible.push(SimulatedTurn::Take);
         }
-        let durable = self.outside.durable;
+        let safe = self.outside.safe;
         for (index, work) in self.workers.iter().enumerate() {
             let free = match work {
                 Work::Command(command) => {
                     let view = self.machine.view_of(command);
-                    Executor::new(&self.simulation.plan).awaits(command, &view) <= durable
+                    Executor::new(&self.simulation.plan).awaits(command, &view) <= safe.durable
                 }
-                Work::Waiting { after, .. } => *after <= durable,
+                Work::Waiting { after, .. } => after.are_within(safe),
                 Work::Running { until, .. } => *until <= self.outside.steady,
             };
             possible.extend(free.then_some(SimulatedTurn::Work(index)));
@@ -210,9 +219,14 @@ impl<'s> Life<'s> {
         let due = |(_, (until, _)): &(usize, &(u64, Address))| *until <= self.outside.steady;
         possible
             .extend(self.timers.iter().enumerate().filter(due).map(|(index, _)| SimulatedTurn::Wake(index)));
-        let pending = durable < self.outside.journal.len() as u64;
-        if pending && (possible.is_empty() || self.outside.random.percent(self.disk)) {
-            possible.push(SimulatedTurn::Commit);
+        let is_stuck = possible.is_empty();
+        if safe.written < self.outside.journal.len() as u64
+            && (is_stuck || self.outside.random.percent(self.disk))
+        {
+            possible.push(SimulatedTurn::Write);
+        }
+        if safe.durable < safe.written && (is_stuck || self.outside.random.percent(self.disk)) {
+            possible.push(SimulatedTurn::Sync);
         }
         possible
     }
@@ -249,7 +263,7 @@ impl<'s> Life<'s> {
             _ => return Err(self.violation("nothing is left to do, and the run is not over".to_owned())),
         };
         self.append(Address::default(), EventKind::Paused { reason: "stopped".into() }, Durability::Now)?;
-        self.outside.durable = self.outside.journal.len() as u64;
+        self.outside.safe = SafeEvents::all(&self.outside.journal);
         Ok(end)
     }
 
@@ -262,7 +276,7 @@ impl<'s> Life<'s> {
         self.jump();
         let seq = self.outside.journal.len() as u64 + 1;
         let event = Event { seq, time: self.outside.clock, at, kind: what };
-        self.outside.checker.event(&event, self.outside.durable)?;
+        self.outside.checker.event(&event, self.outside.safe.durable)?;
         let commands = self.machine.apply(&event)?;
         self.outside.checker.awaited(&event, durability, &commands)?;
         self.outside.journal.push(event);
@@ -281,7 +295,8 @@ impl<'s> Life<'s> {
         };
         let Some(interruption) = self.interruption.filter(now) else { return Ok(()) };
         match interruption.how {
-            Interrupt::Kill(kept) => return Err(Cut::Killed(kept)),
+            Interrupt::Kill(kept) => return Err(Cut::Killed(self.outside.safe.written, kept)),
+            Interrupt::PowerLoss(kept) => return Err(Cut::Killed(self.outside.safe.durable, kept)),
             Interrupt::Stop => {}
             Interrupt::Cancel => {
                 self.cancelled = true;
@@ -346,7 +361,10 @@ impl<'s> Life<'s> {
                     Some(before) => Some(self.append(before.at, before.kind, before.durability)?),
                     None => None,
                 };
-                let after = performance.barrier.awaits(recorded);
+                let after = SafeEvents {
+                    written: performance.barrier.awaits_written(recorded),
+                    durable: performance.barrier.awaits(recorded),
+                };
                 self.workers.push(Work::Waiting { performance, after });
             }
             Next::Pause(at, pause) => {
@@ -367,14 +385,15 @@ impl<'s> Life<'s> {
         }
         let limit = (role == Role::Act).then(|| self.machine.view(&at).limit).flatten();
         let limit = limit.map(|limit| (limit, self.outside.clock));
-        self.outside.checker.perform(&performance, self.outside.durable, limit)?;
+        self.outside.checker.perform(&performance, self.outside.safe, limit)?;
         if role != Role::Act {
             return self.done(*performance);
         }
         let fated = self.fated(&at);
         let until = self.outside.steady + self.fate.duration(&fated, attempt);
         let execution = Execution { at, fated, attempt, life: self.outside.life };
-        self.outside.checker.execute(execution, self.outside.durable, self.in_flight)?;
+        let acts = !matches!(performance.effect, Effect::Nothing);
+        self.outside.checker.execute(execution, acts, self.outside.safe.durable, self.in_flight)?;
         self.workers.push(Work::Running { performance, until });
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Runs without a world: the machine, driven through crashes, signals and clocks that jump, by a seed.
 //!
 //! A [`Simulation`] does what a driver does, one small thing after the other, in an order that the seed decides. Its
-//! journal is in memory: what was appended is safe when it was committed, and of the rest a crash keeps some or none.
+//! journal is in memory: a kill keeps what was written, a power loss what is on disk, and of the rest some or none.
 //! What steps would do is invented, see [`chance`]. After every event the promises of a run are checked, see [`check`];
 //! the first that is broken ends the simulation.
 //!
@@ -75,18 +75,20 @@ pub enum InterruptMoment {
 /// What happens to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
-    /// It is killed.
+    /// It is killed: what it wrote stays.
     Kill(Kept),
+    /// The machine stops: what is on disk stays.
+    PowerLoss(Kept),
     /// It is asked to start nothing new.
     Stop,
     /// It is asked twice: what runs is ended.
     Cancel,
 }
 
-/// What a crash leaves of the events that were appended and not committed.
+/// What a crash leaves of the events that were appended and not safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// None of the uncommitted events.
+    /// None of them.
     Nothing,
     /// So many as the seed says.
     Some,
@@ -131,8 +133,7 @@ pub struct Execution {
 /// What outlives the program.
 struct Outside {
     journal: Vec<Event>,
-    /// So many events are on disk.
-    durable: Seq,
+    safe: SafeEvents,
     /// The machine's clock, which may jump.
     clock: i64,
     /// A clock that does not.
@@ -144,6 +145,26 @@ struct Outside {
     walks: bool,
     /// So many more things may happen before the simulation counts as endless.
     fuel: u64,
+}
+
+/// So many events of a journal are safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct SafeEvents {
+    /// They were handed to the operating system.
+    written: Seq,
+    /// They are on disk.
+    durable: Seq,
+}
+
+impl SafeEvents {
+    /// All events are.
+    fn all(journal: &[Event]) -> Self {
+        Self { written: journal.len() as u64, durable: journal.len() as u64 }
+    }
+
+    fn are_within(self, safe: Self) -> bool {
+        self.written <= safe.written && self.durable <= safe.durable
+    }
 }
 
 /// More than any run of a test needs.
@@ -192,8 +213,8 @@ impl Simulation {
     fn random(&self) -> Random {
         let mut random = Random::new(self.seed);
         for Interruption { append, moment, how } in &self.interruptions {
-            let kind = 3 * u64::from(*moment == InterruptMoment::After)
-                + u64::from(matches!(how, Interrupt::Kill(_)));
+            let is_crash = matches!(how, Interrupt::Kill(_) | Interrupt::PowerLoss(_));
+            let kind = 3 * u64::from(*moment == InterruptMoment::After) + u64::from(is_crash);
             random = Random::new(random.number() ^ (8 * append + kind));
         }
         random
@@ -204,7 +225,7 @@ impl Simulation {
         let mut fate = Fate { seed: self.seed, chances: self.chances, luck: 0, mended: false };
         let mut outside = Outside {
             journal: Vec::new(),
-            durable: 0,
+            safe: SafeEvents::default(),
             clock: FIRST_MOMENT,
             steady: 0,
             random: self.random(),
@@ -243,7 +264,7 @@ impl Simulation {
                     }
                     return Ok(report(outcome, &machine, appends, outside));
                 }
-                LifeEnd::Killed(kept) => outside.crash(kept),
+                LifeEnd::Killed(safe, kept) => outside.crash(safe, kept)?,
                 LifeEnd::Stopped => {}
                 LifeEnd::Waiting => {
                     let again = outside.random.percent(50);
@@ -261,21 +282,26 @@ impl Outside {
         outcome != Outcome::Completed || self.checker.has_tolerated_failures()
     }
 
-    /// What was not committed may be lost, from some event on.
-    fn crash(&mut self, kept: Kept) {
-        let pending = self.journal.len() as u64 - self.durable;
+    /// What was not safe may be lost, from some event on.
+    fn crash(&mut self, safe: Seq, kept: Kept) -> Result<(), Violation> {
+        let pending = self.journal.len() as u64 - safe;
         let kept = match kept {
             Kept::Nothing => 0,
             Kept::Some => self.random.below(pending + 1),
             Kept::All => pending,
         };
-        self.durable += kept;
+        let left = safe + kept;
         if self.walks {
             // Nobody drives it for a while.
             self.clock += i64::try_from(self.random.below(LONGEST_DOWN)).unwrap_or(0);
         }
-        self.journal.truncate(usize::try_from(self.durable).unwrap_or(usize::MAX));
+        self.journal.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        if left >= self.safe.written {
+            self.checker.starts_are_known(&self.journal)?;
+        }
+        self.safe = SafeEvents::all(&self.journal);
         self.checker.crashed(&self.journal);
+        Ok(())
     }
 }
 

@@ -375,7 +375,8 @@ fn simulated_graphs_survive_kills_at_every_append() {
             compared += 1;
         }
         for append in 1..=expected.appends.iter().sum() {
-            for how in [Interrupt::Kill(Kept::Nothing), Interrupt::Kill(Kept::All), Interrupt::Stop] {
+            let crashes = [Interrupt::Kill(Kept::Nothing), Interrupt::PowerLoss(Kept::Nothing)];
+            for how in crashes.into_iter().chain([Interrupt::Kill(Kept::All), Interrupt::Stop]) {
                 let interruptions = vec![Interruption { append, moment: InterruptMoment::After, how }];
                 let report = Simulation { interruptions, ..undisturbed.clone() }.run();
                 let report =

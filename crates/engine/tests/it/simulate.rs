@@ -153,13 +153,15 @@ fn kill_everywhere(case: &Case) {
     assert_eq!(text(&undisturbed.journal), text(&again.journal), "seed {}", case.simulation.seed);
     let mut random = Random::new(case.simulation.seed);
     for (append, moment) in every_append(&undisturbed) {
-        for kept in [Kept::Nothing, Kept::All] {
-            let mut kills = vec![interruption(append, moment, Interrupt::Kill(kept))];
+        let crashes =
+            [Interrupt::Kill(Kept::Nothing), Interrupt::PowerLoss(Kept::Nothing), Interrupt::Kill(Kept::All)];
+        for crash in crashes {
+            let mut kills = vec![interruption(append, moment, crash)];
             case.check(&kills, &case.run(&kills));
             // And again while it resumes, after a little or after much.
             while random.percent(50) {
                 let append = 1 + random.below(2 + random.clone().below(append));
-                kills.push(interruption(append, moment, Interrupt::Kill(Kept::Some)));
+                kills.push(interruption(append, moment, Interrupt::PowerLoss(Kept::Some)));
             }
             let report = case.run(&kills);
             case.check(&kills, &report);
@@ -294,7 +296,7 @@ fn clock_jumps_change_nothing() {
         let undisturbed = case.run(&[]);
         case.check(&[], &undisturbed);
         for (append, moment) in every_append(&undisturbed).step_by(5) {
-            let kill = [interruption(append, moment, Interrupt::Kill(Kept::Some))];
+            let kill = [interruption(append, moment, Interrupt::PowerLoss(Kept::Some))];
             case.check(&kill, &case.run(&kill));
         }
     }
@@ -572,7 +574,7 @@ fn items_that_were_let_fail_are_done_again() {
             for append in (1..=all).step_by(5) {
                 let kills = [
                     interruption(append, InterruptMoment::After, Interrupt::Kill(Kept::Some)),
-                    interruption(1 + append % 11, InterruptMoment::Before, Interrupt::Kill(Kept::Nothing)),
+                    interruption(1 + append % 11, InterruptMoment::Before, Interrupt::PowerLoss(Kept::Nothing)),
                     interruption(1 + append % 23, InterruptMoment::After, Interrupt::Kill(Kept::All)),
                 ];
                 let report = case.run(&kills);

@@ -132,12 +132,14 @@ fn kill_everywhere(case: &Case) -> u64 {
     let mut random = Random::new(case.simulation.seed);
     let mut crashes = 0;
     for (append, moment) in every_append(&undisturbed) {
-        for kept in [Kept::Nothing, Kept::All] {
-            let mut kills = vec![interruption(append, moment, Interrupt::Kill(kept))];
+        let crashes =
+            [Interrupt::Kill(Kept::Nothing), Interrupt::PowerLoss(Kept::Nothing), Interrupt::Kill(Kept::All)];
+        for crash in crashes {
+            let mut kills = vec![interruption(append, moment, crash)];
             case.check(&kills);
             while random.percent(50) {
                 let append = 1 + random.below(2 + random.clone().below(append));
-                kills.push(interruption(append, moment, Interrupt::Kill(Kept::Some)));
+                kills.push(interruption(append, moment, Interrupt::PowerLoss(Kept::Some)));
             }
             let report = case.check(&kills);
             if append % 8 == 0 {

@@ -137,6 +137,7 @@ fn kills_of_a_map_of_many_items() {
         let (killed, told) = running.kill();
         let left = place.left();
         assert!(told <= left.events.len(), "event {told} was told and is not there");
+        left.knows_every_start();
         for (index, (_, attempts)) in ended(&before) {
             for attempt in 1..=attempts {
                 let (then, now) = (ran(&before, index, attempt), ran(&left, index, attempt));

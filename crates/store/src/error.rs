@@ -19,6 +19,8 @@ pub enum StoreError {
     Newer { found: i64, known: i64 },
     /// The journal cannot be trusted.
     Damaged { what: String },
+    /// The journal was removed or replaced while this process wrote it.
+    Vanished { file: PathBuf },
     /// An event is missing, was altered, or is in the wrong place.
     DamagedEvent { run: RunId, seq: Seq, what: String },
     /// The bytes of a value are not those that were stored.
@@ -62,6 +64,9 @@ impl StoreError {
             Self::Newer { .. } => "use the newer `threadline`",
             Self::Damaged { .. } | Self::DamagedEvent { .. } | Self::DamagedValue { .. } => {
                 "restore the folder from a copy, or move it away and start again"
+            }
+            Self::Vanished { .. } => {
+                "what it held is lost unless you bring it back; `git clean -e .threadline` leaves it alone"
             }
             Self::Busy { .. } => "wait until it ends, or stop that process first",
             Self::NoSuchRun { name } if name == LAST => "`threadline run FILE` starts one",
@@ -121,6 +126,9 @@ impl fmt::Display for StoreError {
             Self::Damaged { what } => write!(f, "the journal is damaged: {what}"),
             Self::DamagedEvent { run, seq, what } => {
                 write!(f, "the journal is damaged: event {seq} of run `{run}` {what}")
+            }
+            Self::Vanished { file } => {
+                write!(f, "`{}` was removed or replaced while the run was writing it", file.display())
             }
             Self::DamagedValue { hash } => write!(f, "the journal is damaged: value `{hash}` was altered"),
             Self::Busy { run, pid: Some(pid) } => write!(f, "process {pid} drives run `{run}`"),

@@ -33,6 +33,12 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Never closes a connection to a journal that somebody has removed: SQLite would remove the log at the same path, which
+/// may be that of a new journal by now.
+pub(crate) fn leave_open(connection: &SharedConnection) {
+    std::mem::forget(Arc::clone(connection));
+}
+
 /// A disk for tests: it outlives the stores that are opened on it, as a disk outlives processes.
 #[derive(Clone)]
 pub struct MemoryDisk {
@@ -98,6 +104,7 @@ impl JournalLocation {
     /// The location of a journal that must exist.
     pub(crate) fn existing(folder: &Path) -> Result<Self, StoreError> {
         if !folder.join(JOURNAL).exists() {
+            check_no_log(folder)?;
             return Err(StoreError::NoJournal { folder: folder.to_owned() });
         }
         log_check::check(&folder.join(LOG))?;
@@ -121,10 +128,10 @@ impl JournalLocation {
     }
 
     /// The log of the journal; `None` in memory.
-    pub(crate) fn log_file(&self) -> Option<LogFile> {
+    pub(crate) fn log_file(&self) -> Result<Option<LogFile>, StoreError> {
         match self {
-            Self::Folder(folder) => Some(LogFile::new(folder.join(LOG))),
-            Self::Memory(_) => None,
+            Self::Folder(folder) => LogFile::new(folder.join(JOURNAL), folder.join(LOG)).map(Some),
+            Self::Memory(_) => Ok(None),
         }
     }
 
@@ -210,10 +217,7 @@ fn hold_file(leases: &Path, run: &RunId) -> Result<LeaseHold, StoreError> {
 /// new journal.
 fn create_journal(folder: &Path) -> Result<(), StoreError> {
     let journal = folder.join(JOURNAL);
-    let log = folder.join(LOG);
-    if log.exists() {
-        return Err(StoreError::damaged(format!("`{}` is there without its journal", log.display())));
-    }
+    check_no_log(folder)?;
     let aside = folder.join("journal.new");
     let failed = |error: io::Error| StoreError::io(&aside, &error);
     for left in ["journal.new", "journal.new-wal", "journal.new-shm"] {
@@ -229,6 +233,15 @@ fn create_journal(folder: &Path) -> Result<(), StoreError> {
     fs::write(&ignored, "*\n").map_err(|error| StoreError::io(&ignored, &error))?;
     fs::rename(&aside, &journal).map_err(|error| StoreError::io(&journal, &error))?;
     sync_folder(folder)
+}
+
+/// Fails if there is a log though there is no journal: then somebody removed the journal.
+fn check_no_log(folder: &Path) -> Result<(), StoreError> {
+    let log = folder.join(LOG);
+    if log.exists() {
+        return Err(StoreError::damaged(format!("`{}` is there without its journal", log.display())));
+    }
+    Ok(())
 }
 
 fn remove_if_there(path: &Path) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::StoreError;
-use crate::location::{DrivingProcess, JournalLocation, SharedConnection, locked};
+use crate::location::{DrivingProcess, JournalLocation, SharedConnection, leave_open, locked};
 use crate::names::{Hash, LAST, RunId, Seq, is_prefix};
 use crate::schema::{event_id, seq_of};
 use crate::stored_event::{NewRun, RunHead, RunInfo, StoredEvent};
@@ -43,6 +43,11 @@ impl JournalReader {
     pub(crate) fn at(location: JournalLocation) -> Result<Self, StoreError> {
         let connection = location.open_for_reading()?;
         Ok(Self { location, connection })
+    }
+
+    /// Never closes the connection: see [`leave_open`].
+    pub(crate) fn leave_open(&self) {
+        leave_open(&self.connection);
     }
 
     /// All runs, the oldest first.

@@ -95,7 +95,7 @@ impl Store {
         let reader = JournalReader::at(location.clone())?;
         let writer = JournalWriter {
             connection,
-            log: location.log_file(),
+            log: location.log_file()?,
             queue: queue.clone(),
             #[cfg(feature = "testing")]
             faults: Faults::new(options.fault),
@@ -194,6 +194,9 @@ impl Store {
         if let Some(writer) = self.writer.take() {
             // A writer that panicked has woken every thread that waits.
             let _ = writer.join();
+            if let Some(StoreError::Vanished { .. }) = self.queue.failure() {
+                self.reader.leave_open();
+            }
         }
     }
 }

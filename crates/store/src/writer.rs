@@ -13,7 +13,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use crate::error::StoreError;
 #[cfg(feature = "testing")]
 use crate::fault::Faults;
-use crate::location::{SharedConnection, locked};
+use crate::location::{SharedConnection, leave_open, locked};
 use crate::names::{Hash, Seq};
 use crate::log_file::LogFile;
 use crate::queue::{LeasedRun, Queue, WriteJob, WriterTurn};
@@ -59,6 +59,9 @@ impl JournalWriter {
                 }
             };
             if let Err(failure) = self.commit(&group) {
+                if let StoreError::Vanished { .. } = failure {
+                    leave_open(&self.connection);
+                }
                 self.queue.fail(failure);
                 return;
             }
@@ -151,10 +154,7 @@ fn write_group(
         update_run(&transaction, run, before, head)?;
     }
     transaction.commit()?;
-    if let Some(log) = log {
-        log.grow();
-    }
-    Ok(())
+    log.map_or(Ok(()), LogFile::grow)
 }
 
 /// A number that changes when another connection commits.

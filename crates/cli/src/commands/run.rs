@@ -17,7 +17,7 @@ use threadline_runner::project::Project;
 use threadline_runner::reload;
 use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
-use threadline_store::{Journal, Lease, NewRun, RunId, Store, StoreError};
+use threadline_store::{Journal, JournalError, Lease, NewRun, RunId, Store, StoreError};
 
 use super::explain::failures::FailureSummary;
 use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
@@ -390,9 +390,10 @@ impl StoppedRun {
             Err(DriveError::Journal(error)) => {
                 let mut failure = of_journal(error);
                 if let CommandFailure::NotStarted(reports) = &mut failure {
-                    reports.push(Report::plain(format!(
-                        "run {id} stopped; everything it acted upon is in its journal"
-                    )));
+                    reports.push(Report::plain(match error {
+                        JournalError::Store(StoreError::Vanished { .. }) => format!("run {id} stopped"),
+                        _ => format!("run {id} stopped; everything it acted upon is in its journal"),
+                    }));
                 }
                 failure.show();
                 Err(CommandFailure::Shown(4))

@@ -26,6 +26,7 @@ mod readme;
 mod reference;
 mod schema;
 mod spec;
+mod store_faults;
 mod store_trust;
 mod support;
 mod terminal;

@@ -400,5 +400,5 @@ fn a_log_without_its_journal_is_not_taken_into_a_new_one() {
     fs::remove_file(folder.journal().join("journal.db")).unwrap();
     fs::write(folder.journal().join("journal.db-wal"), log).unwrap();
     assert!(matches!(Store::open(&folder.journal()), Err(StoreError::Damaged { .. })));
-    assert!(matches!(JournalReader::open(&folder.journal()), Err(StoreError::NoJournal { .. })));
+    assert!(matches!(JournalReader::open(&folder.journal()), Err(StoreError::Damaged { .. })));
 }

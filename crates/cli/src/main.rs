@@ -24,10 +24,14 @@ mod table;
 
 use std::process::ExitCode;
 
+use threadline_runner::signals;
+
 use arguments::Arguments;
 
 fn main() -> ExitCode {
     completion::answer();
+    // Without it a run can still be killed and resumed.
+    let _ = signals::survive_file_limit();
     let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => return exit::of_usage(&error),

@@ -12,7 +12,6 @@ mod partial_lines;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +41,7 @@ pub(crate) use self::loop_lines::{describe_loop_end, describe_missing_route, des
 use self::partial_lines::PartialLines;
 use crate::arguments::TraceFormat;
 use crate::live::LiveView;
+use crate::printing::print_styled_line;
 use crate::progress::Progress;
 use crate::remarks::Remarks;
 use crate::report::{first_line, guard, visible};

@@ -263,7 +263,7 @@ impl LocalDriver<'_, '_> {
             ItemsSource::Resolved(ResolvedSource::File { path, format }) => {
                 match self.project().open(path, self.project().here()) {
                     Ok(file) => {
-                        let read = Box::new(std::io::BufReader::new(file));
+                        let read = Box::new(io::BufReader::new(file));
                         ItemSource::Stream { name: path.clone(), read, format: *format }
                     }
                     Err(error) => {

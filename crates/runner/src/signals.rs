@@ -7,10 +7,11 @@
 use std::fs;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::process::Control;
@@ -74,6 +75,13 @@ impl Drop for Listener {
             let _ = thread.join();
         }
     }
+}
+
+/// Makes a write beyond the limit of the size of files an error, like any other that fails, instead of the end of this
+/// process. Programs that steps start are not affected.
+pub fn survive_file_limit() -> io::Result<()> {
+    // It is handled and not ignored: what is ignored stays so in every program that is started.
+    flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(|_| ())
 }
 
 fn state_after(signals: u8) -> SignalState {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -220,15 +220,10 @@ fn create_journal(folder: &Path) -> Result<(), StoreError> {
     check_no_log(folder)?;
     let aside = folder.join("journal.new");
     let failed = |error: io::Error| StoreError::io(&aside, &error);
-    for left in ["journal.new", "journal.new-wal", "journal.new-shm"] {
-        remove_if_there(&folder.join(left))?;
-    }
+    remove_if_there(&aside)?;
     // SQLite gives its other files the mode of this one.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed)?;
-    let connection = Connection::open_with_flags(&aside, flags())?;
-    schema::create(&connection)?;
-    connection.close().map_err(|(_, error)| error)?;
-    file.sync_all().map_err(failed)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed)?;
+    file.write_all(&schema::empty_journal()?).and_then(|()| file.sync_all()).map_err(failed)?;
     let ignored = folder.join(".gitignore");
     fs::write(&ignored, "*\n").map_err(|error| StoreError::io(&ignored, &error))?;
     fs::rename(&aside, &journal).map_err(|error| StoreError::io(&journal, &error))?;

@@ -56,14 +56,18 @@ impl JournalReader {
     }
 
     /// Finds a run by its id, by a prefix that no other id has, or the newest run by `last`. A called run is found only if
-    /// no other run matches.
+    /// no other run matches, and a run without events, which was killed before it did anything, is never the last.
     pub fn find(&self, name: &str) -> Result<RunInfo, StoreError> {
         let missing = || StoreError::NoSuchRun { name: name.chars().take(80).collect() };
         if name != LAST && !is_prefix(name) {
             return Err(missing());
         }
         let mut rows = self.rows()?;
-        rows.retain(|row| name == LAST || row.run.id.as_str().starts_with(name));
+        let is_found = |row: &RunRow| match name {
+            LAST => row.head.events > 0,
+            name => row.run.id.as_str().starts_with(name),
+        };
+        rows.retain(is_found);
         if rows.iter().any(|row| !row.run.id.is_called()) {
             rows.retain(|row| !row.run.id.is_called());
         }

@@ -62,9 +62,19 @@ pub(crate) fn seq_of(id: i64) -> Seq {
     (id & ((1 << SEQ_BITS) - 1)).unsigned_abs()
 }
 
+/// The bytes of an empty journal that keeps a log. They are made in memory, so that one file is written as a whole and
+/// no failure in between can leave half a journal.
+pub(crate) fn empty_journal() -> Result<Vec<u8>, StoreError> {
+    let mut connection = Connection::open_in_memory()?;
+    create(&connection)?;
+    let mut bytes = connection.serialize(rusqlite::MAIN_DB)?.to_vec();
+    // The versions of the format that writers and readers need: with 2, changes go to a log first.
+    bytes.get_mut(18..20).ok_or_else(|| StoreError::damaged("a new journal is empty"))?.fill(2);
+    Ok(bytes)
+}
+
 /// Fills an empty database.
 pub(crate) fn create(connection: &Connection) -> Result<(), StoreError> {
-    connection.pragma_update(None, "journal_mode", "wal")?;
     let transaction = connection.unchecked_transaction()?;
     for (_, text) in TABLES {
         transaction.execute_batch(text)?;

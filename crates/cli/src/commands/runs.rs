@@ -137,7 +137,8 @@ fn how((outcome, end): &(Outcome, LoopEnd)) -> String {
 /// The chosen runs, the newest first.
 fn all(reader: &JournalReader, choice: &RunChoice<'_>) -> Result<Vec<ListedRun>, CommandFailure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
-    runs.retain(|run| choice.has(run));
+    // A run without events was killed before it did anything.
+    runs.retain(|run| run.events > 0 && choice.has(run));
     // Called runs are listed below the run that was started by the user.
     let begun: BTreeMap<String, usize> =
         runs.iter().enumerate().map(|(at, run)| (run.id.to_string(), at)).collect();

@@ -419,8 +419,8 @@ fn one_run_with_kills(
     let mut before = place.left();
     loop {
         let begun = !before.events.is_empty();
-        if !begun && before.run.is_some() {
-            place.never_began();
+        if let Some(run) = before.run.as_ref().filter(|_| !begun) {
+            place.never_began(run);
         }
         let running = place.start(if begun { &["resume", "last"] } else { &["run", "workflow.yaml"] });
         let until = match random.below(3) {
@@ -538,12 +538,18 @@ impl Place {
         lines.lines().filter(|line| *line == at).count() as u64
     }
 
-    /// A run of which there is only the name is not resumed, and the program says what to do.
-    fn never_began(&self) {
-        let output = self.output(&["resume", "last"]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains("before it began") && said.contains("threadline run workflow.yaml"), "{said}");
+    /// A run of which there is only the name is none for those who look at all runs, and is not resumed.
+    fn never_began(&self, run: &RunId) {
+        let of = |name: &str, expected: [&str; 2]| {
+            let output = self.output(&["resume", name]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(3), "{said}");
+            assert!(expected.iter().all(|text| said.contains(text)), "{said}");
+        };
+        of("last", ["the project has no run yet", "`threadline run FILE` starts one"]);
+        of(run.as_str(), ["before it began", "threadline run workflow.yaml"]);
+        let runs = self.output(&["runs"]);
+        assert!(String::from_utf8_lossy(&runs.stdout).starts_with("no runs yet"), "{runs:?}");
         std::fs::remove_dir_all(self.folder.join(FOLDER)).unwrap();
     }
 

@@ -2,6 +2,7 @@
 //! created.
 
 use crate::harness::workflow;
+use crate::support::is_long;
 
 /// A run whose second step removes something of the store, and what the program says.
 #[test]
@@ -47,4 +48,35 @@ fn a_journal_that_is_gone_is_missed_by_all_commands_alike() {
         let said = "the journal is damaged: `";
         workflow.command(command).wait().exits(3).says(said).says("is there without its journal");
     }
+}
+
+/// A limit on the size of files makes some write fail while the store is created, at another place for each limit. With
+/// room again the same project works.
+#[test]
+fn a_store_whose_creation_failed_is_created_again() {
+    let (mut refused, mut stopped) = (0, 0);
+    for kibibytes in (0..=120).step_by(if is_long() { 1 } else { 5 }) {
+        let workflow = workflow("- {id: one, value: 1}\n");
+        let limited = workflow.project.run_limited(&format!("-f {kibibytes}"), &["run", "workflow.yaml"], b"");
+        match limited.exit {
+            0 => {}
+            code @ (3 | 4) => {
+                assert!(limited.stderr.contains("the journal cannot be read or written"), "{}", limited.stderr);
+                refused += u64::from(code == 3);
+                stopped += u64::from(code == 4);
+            }
+            code => panic!("{kibibytes} KiB: exit {code}\n{}", limited.stderr),
+        }
+        assert_eq!(workflow.run().well().value("one"), "1", "after {kibibytes} KiB");
+    }
+    assert!(refused > 2, "{refused} stores could not be created, {stopped} runs stopped");
+}
+
+/// A program that a step starts is ended by the limit, as it would be in a shell.
+#[test]
+fn a_limit_on_files_is_a_limit_for_steps() {
+    let workflow = workflow("- {shell: 'head -c 4000000 /dev/zero > large'}\n");
+    let limited = workflow.project.run_limited("-f 2000", &["run", "--json", "workflow.yaml"], b"");
+    assert_eq!(limited.exit, 1, "{}", limited.stderr);
+    assert!(limited.stdout.contains("exit code 153"), "{}", limited.stdout);
 }

@@ -215,8 +215,12 @@ fn runs_are_found_by_id_prefix_and_last() {
     let find = |name: &str| store.reader().find(name).map(|info| info.id.to_string());
     assert_eq!(find("last").unwrap_err(), StoreError::NoSuchRun { name: "last".into() });
     for run in ["ab", "abc-1", "abc-2", "z9"] {
-        store.create_run(new_run(run)).unwrap();
+        let lease = store.create_run(new_run(run)).unwrap();
+        lease.append(vec![draft(1)], Durability::Now).unwrap();
     }
+    // One that was killed before its first event is found by its id alone.
+    store.create_run(new_run("y0")).unwrap();
+    assert_eq!(find("y0").unwrap(), "y0");
     for (name, found) in [("ab", "ab"), ("abc-1", "abc-1"), ("z", "z9"), ("last", "z9"), ("abc-2", "abc-2")] {
         assert_eq!(find(name).unwrap(), found);
     }
@@ -226,7 +230,7 @@ fn runs_are_found_by_id_prefix_and_last() {
         assert_eq!(find(name).unwrap_err(), StoreError::NoSuchRun { name: name.into() });
     }
     let all: Vec<_> = store.reader().runs().unwrap().into_iter().map(|info| info.id.to_string()).collect();
-    assert_eq!(all, ["ab", "abc-1", "abc-2", "z9"]);
+    assert_eq!(all, ["ab", "abc-1", "abc-2", "z9", "y0"]);
     assert_eq!(store.lease(&id("none")).unwrap_err(), StoreError::NoSuchRun { name: "none".into() });
 }
 

@@ -116,8 +116,8 @@ fn kills_of_a_map_of_many_items() {
     let mut before = place.left();
     while before.events.last().map(|event| wire::encode(&event.kind).0) != Some("run_ended") {
         let begun = !before.events.is_empty();
-        if !begun && before.run.is_some() {
-            place.never_began();
+        if let Some(run) = before.run.as_ref().filter(|_| !begun) {
+            place.never_began(run);
         }
         let running = place.start(if begun { &["resume", "last"] } else { &["run", "workflow.yaml"] });
         let kinds = ["started", "item_retrying", "item_begun", "item_ended"];

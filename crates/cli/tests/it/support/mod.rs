@@ -111,8 +111,13 @@ impl Project {
 
     /// Runs the binary with at most so many KiB of address space.
     pub(crate) fn run_bounded(&self, kibibytes: u64, arguments: &[&str], stdin: &[u8]) -> Outcome {
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\""));
+        self.run_limited(&format!("-v {kibibytes}"), arguments, stdin)
+    }
+
+    /// Runs the binary under a limit of the shell, in the words of `ulimit`.
+    pub(crate) fn run_limited(&self, limit: &str, arguments: &[&str], stdin: &[u8]) -> Outcome {
+        let mut command = Command::new("bash");
+        command.arg("-c").arg(format!("ulimit {limit}; exec \"$0\" \"$@\""));
         command.arg(env!("CARGO_BIN_EXE_threadline")).args(arguments);
         self.finish(command, stdin)
     }

@@ -13,6 +13,7 @@ mod junit;
 mod live;
 mod loop_progress;
 mod prepare;
+mod printing;
 mod progress;
 mod remarks;
 mod report;

@@ -550,8 +550,7 @@ impl<'a> Reporter<'a> {
 
     fn print(&mut self, line: &str) {
         match &mut self.sink {
-            // If nobody reads the output any more, the run still goes on.
-            LineSink::Stdout => drop(writeln!(anstream::stdout(), "{}", guard(line))),
+            LineSink::Stdout => print_styled_line(&guard(line)),
             LineSink::Buffer(lines) => lines.push(line.to_owned()),
             LineSink::Terminal(screen) if self.loop_lines.held_back => screen.hold_back(line),
             LineSink::Terminal(screen) => screen.print(line),

@@ -1,7 +1,5 @@
 //! A run as lines of JSON for programs: every event, with the label of its step and its values.
 
-use std::io::Write as _;
-
 use threadline_engine::event::{Address, Event};
 use threadline_flow::plan::Plan;
 use threadline_lang::value::JsonStyle;
@@ -10,6 +8,7 @@ use threadline_runner::driver::Notice;
 use threadline_store::wire;
 
 use crate::commands::history::time_text;
+use crate::printing::print_line;
 use crate::remarks::Remarks;
 
 /// Prints an event as a line of JSON; the output of steps is part of their events. Remarks go to stderr.
@@ -22,8 +21,7 @@ fn notice_of(called: Option<&str>, plan: &Plan, remarks: &mut Remarks, notice: &
     match notice {
         Notice::Event(event) => {
             let line = event_json(called, plan, event).to_json(JsonStyle::Compact);
-            // If nobody reads the output any more, the run still goes on.
-            let _ = writeln!(std::io::stdout(), "{line}");
+            print_line(&line);
         }
         Notice::Called(called) => notice_of(Some(&called.run), &called.plan, remarks, &called.notice),
         remark => {

@@ -3,6 +3,7 @@
 //! Each becomes plain data that says what happened. What that means for the run is the engine's business.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ use threadline_flow::model::{Action, ForEach};
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::quoted;
 use threadline_lang::Value;
-use threadline_store::JournalError;
+use threadline_store::{JournalError, StoreError};
 
 use crate::called::{self, CallAttempt, CallOutcome};
 use crate::choice::{ChooseError, choose};
@@ -54,7 +55,7 @@ impl LocalDriver<'_, '_> {
     ) -> Result<EffectResult, DriveError> {
         match effect {
             Effect::Nothing => Ok(EffectResult::Nothing),
-            Effect::Process(spec) => Ok(self.run_process(key, spec)),
+            Effect::Process(spec) => self.run_process(key, spec),
             Effect::Request(spec) => Ok(self.send_request(spec)),
             Effect::Tool(spec) => Ok(self.call_tool(key, spec)),
             Effect::ReadFile(spec) => Ok(self.read_file(spec)),
@@ -93,15 +94,16 @@ impl LocalDriver<'_, '_> {
 
     // ---- programs ---------------------------------------------------------------------------------------
 
-    fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> EffectResult {
+    fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> Result<EffectResult, DriveError> {
         let folder = self.private_folder();
         let mut files = PrivateFiles::new(&folder);
         for content in &effect.files {
             if let Err(error) = files.write(render(content, &files).as_bytes()) {
+                check_room(error.kind())?;
                 let message = format!("a value for the step could not be written: {error}");
                 let kind = FailureKind::File;
                 let failure = StartFailure { message, hint: None, is_missing: false, kind };
-                return EffectResult::Process(Err(failure));
+                return Ok(EffectResult::Process(Err(failure)));
             }
         }
         let mut env = self.environment(&key.at);
@@ -128,7 +130,11 @@ impl LocalDriver<'_, '_> {
                 self.shared.teller.tell(Notice::Printed(key.at.clone(), stream, bytes.to_vec()));
             }
         };
-        match process::run(&spec, &self.shared.control.child(), &mut print) {
+        let ended = process::run(&spec, &self.shared.control.child(), &mut print);
+        if let Ok(EndedChild { how: ChildEnding::OutputNotKept(_, kind), .. }) = &ended {
+            check_room(*kind)?;
+        }
+        Ok(match ended {
             Ok(ended) if ended.how == ChildEnding::Cancelled => EffectResult::Cancelled,
             Ok(ended) => EffectResult::Process(Ok(process_end(&ended))),
             Err(error) => EffectResult::Process(Err(StartFailure {
@@ -137,7 +143,7 @@ impl LocalDriver<'_, '_> {
                 hint: error.hint(),
                 kind: FailureKind::Start,
             })),
-        }
+        })
     }
 
     fn folder(&self, cwd: Option<&str>) -> PathBuf {
@@ -350,6 +356,14 @@ fn render(pieces: &[EffectText], files: &PrivateFiles) -> String {
         }
     }
     text
+}
+
+/// Fails if there is no room on the disk: that is no failure of a step, and the journal would meet it next.
+fn check_room(kind: io::ErrorKind) -> Result<(), StoreError> {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Err(StoreError::Full),
+        _ => Ok(()),
+    }
 }
 
 fn process_end(ended: &EndedChild) -> ProcessEnd {

@@ -13,6 +13,8 @@ use crate::names::{Hash, LAST, RunId, Seq};
 pub enum StoreError {
     /// There is no journal in this folder.
     NoJournal { folder: PathBuf },
+    /// The path of the folder is too long by so many bytes.
+    LongPath { folder: PathBuf, excess: usize },
     /// The file is not a journal.
     NotAJournal { file: PathBuf },
     /// A newer program wrote the journal.
@@ -27,6 +29,8 @@ pub enum StoreError {
     DamagedValue { hash: Hash },
     /// Another process drives the run. The id of that process is shown to people; nothing is decided by it.
     Busy { run: RunId, pid: Option<u32> },
+    /// Another process appended to a run that this one drives: its lease was removed by hand.
+    Overtaken { run: RunId },
     /// The id of a new run is taken.
     RunExists { run: RunId },
     /// No run has this id or prefix.
@@ -60,6 +64,7 @@ impl StoreError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoJournal { .. } => "`threadline run` creates it",
+            Self::LongPath { .. } => "move the project to a folder with a shorter path",
             Self::NotAJournal { .. } => "move the file away, or use another folder",
             Self::Newer { .. } => "use the newer `threadline`",
             Self::Damaged { .. } | Self::DamagedEvent { .. } | Self::DamagedValue { .. } => {
@@ -69,6 +74,7 @@ impl StoreError {
                 "what it held is lost unless you bring it back; `git clean -e .threadline` leaves it alone"
             }
             Self::Busy { .. } => "wait until it ends, or stop that process first",
+            Self::Overtaken { .. } => "files in `.threadline/leases` keep processes apart: leave them there",
             Self::NoSuchRun { name } if name == LAST => "`threadline run FILE` starts one",
             Self::NoSuchRun { .. } => "`threadline runs` lists them",
             Self::Ambiguous { .. } => "give more of the id",
@@ -119,6 +125,10 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoJournal { folder } => write!(f, "no journal in `{}`", folder.display()),
+            Self::LongPath { folder, excess } => {
+                let bytes = if *excess == 1 { "byte" } else { "bytes" };
+                write!(f, "the path of the store is {excess} {bytes} too long: `{}`", folder.display())
+            }
             Self::NotAJournal { file } => write!(f, "`{}` is not a journal", file.display()),
             Self::Newer { found, known } => {
                 write!(f, "written by a newer threadline: version {found}, this one knows {known}")
@@ -133,6 +143,9 @@ impl fmt::Display for StoreError {
             Self::DamagedValue { hash } => write!(f, "the journal is damaged: value `{hash}` was altered"),
             Self::Busy { run, pid: Some(pid) } => write!(f, "process {pid} drives run `{run}`"),
             Self::Busy { run, pid: None } => write!(f, "another process drives run `{run}`"),
+            Self::Overtaken { run } => {
+                write!(f, "another process drives run `{run}`, too: the lease of this one was removed")
+            }
             Self::RunExists { run } => write!(f, "a run `{run}` already exists"),
             Self::NoSuchRun { name } if name == LAST => f.write_str("the project has no run yet"),
             Self::NoSuchRun { name } => write!(f, "no run `{name}`"),

@@ -24,6 +24,10 @@ pub const FOLDER: &str = ".threadline";
 
 const JOURNAL: &str = "journal.db";
 const LOG: &str = "journal.db-wal";
+const GUARD: &str = "open.lock";
+
+/// The maximum length of the path of a log, in bytes: SQLite has room for 512, and for names that are a little longer.
+const MAX_PATH: usize = 508;
 
 /// A connection to the database that several threads use in turn.
 pub(crate) type SharedConnection = Arc<Mutex<Connection>>;
@@ -86,9 +90,10 @@ impl Drop for LeaseHold {
 impl JournalLocation {
     /// The location of a journal, which is created if it does not exist, and the folder of this process in it.
     pub(crate) fn create(folder: &Path) -> Result<(Self, SpoolFolder), StoreError> {
+        check_length(folder)?;
         create_folders(folder)?;
         let location = Self::Folder(folder.to_owned());
-        let guard = folder.join("open.lock");
+        let guard = folder.join(GUARD);
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&guard);
         let lock = lock.map_err(|error| StoreError::io(&guard, &error))?;
         // Two processes that find no journal must not both make one, and none may take the new folder of another process
@@ -103,6 +108,7 @@ impl JournalLocation {
 
     /// The location of a journal that must exist.
     pub(crate) fn existing(folder: &Path) -> Result<Self, StoreError> {
+        check_length(folder)?;
         if !folder.join(JOURNAL).exists() {
             check_no_log(folder)?;
             return Err(StoreError::NoJournal { folder: folder.to_owned() });
@@ -122,7 +128,10 @@ impl JournalLocation {
     /// Opens a connection that only reads, also while another process writes.
     pub(crate) fn open_for_reading(&self) -> Result<SharedConnection, StoreError> {
         match self {
-            Self::Folder(folder) => connect(&folder.join(JOURNAL), schema::prepare_reader),
+            Self::Folder(folder) => match connect(&folder.join(JOURNAL), schema::prepare_reader) {
+                Err(_) if is_read_only(folder) => connect_read_only(folder),
+                connected => connected,
+            },
             Self::Memory(disk) => Ok(disk.connection.clone()),
         }
     }
@@ -244,6 +253,40 @@ fn remove_if_there(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, &error)),
         _ => Ok(()),
     }
+}
+
+/// Fails if SQLite cannot open files at such a path.
+fn check_length(folder: &Path) -> Result<(), StoreError> {
+    let bytes = folder.join(LOG).as_os_str().len();
+    if bytes > MAX_PATH {
+        let folder = folder.to_owned();
+        return Err(StoreError::LongPath { folder, excess: bytes - MAX_PATH });
+    }
+    Ok(())
+}
+
+/// Whether the file system of a store cannot be written. The guard is there in every store, and nobody looks into it.
+fn is_read_only(folder: &Path) -> bool {
+    let opened = OpenOptions::new().write(true).open(folder.join(GUARD));
+    opened.is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Opens a journal on a file system that cannot be written. SQLite cannot read a log there.
+fn connect_read_only(folder: &Path) -> Result<SharedConnection, StoreError> {
+    let log = folder.join(LOG);
+    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        let what = format!("`{}` has to be taken into the journal first", log.display());
+        return Err(StoreError::ReadOnly { what });
+    }
+    let journal = folder.join(JOURNAL);
+    // In a URI, these three and no others have a meaning in a path.
+    let path = journal.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?;
+    schema::check_format(&connection, &journal)?;
+    schema::prepare_reader(&connection)?;
+    Ok(Arc::new(Mutex::new(connection)))
 }
 
 /// A connection is used by one thread at a time, and file names are not read as URIs.

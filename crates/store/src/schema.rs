@@ -85,8 +85,18 @@ pub(crate) fn create(connection: &Connection) -> Result<(), StoreError> {
     Ok(transaction.commit()?)
 }
 
-/// Checks that a database is a journal that this program may use.
+/// Checks that a database is a journal that this program may use, and keeps a log.
 pub(crate) fn check(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+    check_format(connection, file)?;
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::damaged(format!("its mode is `{mode}`")));
+    }
+    Ok(())
+}
+
+/// Checks that a database is a journal that this program may read.
+pub(crate) fn check_format(connection: &Connection, file: &Path) -> Result<(), StoreError> {
     connection.busy_timeout(PATIENCE)?;
     let not_ours = || StoreError::NotAJournal { file: file.to_owned() };
     let application = match connection.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0))
@@ -100,10 +110,6 @@ pub(crate) fn check(connection: &Connection, file: &Path) -> Result<(), StoreErr
     }
     if version > VERSION {
         return Err(StoreError::Newer { found: version, known: VERSION });
-    }
-    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(StoreError::damaged(format!("its mode is `{mode}`")));
     }
     check_tables(connection)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
 #[cfg(feature = "testing")]
@@ -198,7 +198,11 @@ fn insert_events(
     let mut insert = connection.prepare_cached(insert)?;
     let first = schema::event_id(run.number, first)?;
     for (id, (draft, hash)) in (first..).zip(events) {
-        insert.execute(params![id, draft.kind, draft.address, draft.time, draft.payload, hash.as_bytes()])?;
+        let row = params![id, draft.kind, draft.address, draft.time, draft.payload, hash.as_bytes()];
+        insert.execute(row).map_err(|error| match error.sqlite_error_code() {
+            Some(ErrorCode::ConstraintViolation) => StoreError::Overtaken { run: run.id.clone() },
+            _ => error.into(),
+        })?;
     }
     Ok(())
 }

@@ -27,6 +27,7 @@ use crate::arguments::{InFlightDecision, ResumeArguments, RunArguments, WatchArg
 use crate::exit::CommandFailure;
 use crate::inputs;
 use crate::prepare::{prepare, read_imports, read_payload};
+use crate::printing;
 use crate::progress::Progress;
 use crate::remarks::Remarks;
 use crate::report::{self, Report};
@@ -109,7 +110,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     if call.watch.stats {
         stats::print(&store);
     }
-    driven.conclude(&store, &id, call.watch.json)
+    check_printed(driven.conclude(&store, &id, call.watch.json))
 }
 
 pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
@@ -190,7 +191,18 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     if watch.stats {
         stats::print(&store);
     }
-    driven.conclude(&store, &id, watch.json)
+    check_printed(driven.conclude(&store, &id, watch.json))
+}
+
+/// A run that did well has failed its caller if what it printed is not all there.
+fn check_printed(concluded: Result<(), CommandFailure>) -> Result<(), CommandFailure> {
+    match printing::first_failure() {
+        Some(failure) if concluded.is_ok() => {
+            let message = format!("cannot print: {failure}; `threadline show` prints the run again");
+            Err(CommandFailure::Failed(vec![Report::plain(message)]))
+        }
+        _ => concluded,
+    }
 }
 
 /// Takes the right to drive a run. If Threadline was killed while it started a program, its child holds the lease until

@@ -320,7 +320,7 @@ pub struct RunStarted {
     pub set: Vec<(EcoString, Datum)>,
     /// Whether the caller vouched for these settings, so that they may stand as code.
     pub trust_set: bool,
-    /// The folder that steps run in.
+    /// The folder that steps run in, relative to the project. Journals of 0.1.0 have an absolute path.
     pub folder: EcoString,
     /// The version of the program.
     pub program: EcoString,

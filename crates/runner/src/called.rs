@@ -363,7 +363,7 @@ fn first(
         payload: store.datum(&Value::NULL)?,
         set: Vec::new(),
         trust_set: false,
-        folder: project.here().display().to_string().into(),
+        folder: project.relative_here().into(),
         program: env!("CARGO_PKG_VERSION").into(),
         jobs: shared.given_jobs.map(|jobs| jobs as u64),
         files: files.into_iter().map(|(name, file)| (name, text(file.own_text()))).collect(),

@@ -91,6 +91,21 @@ impl Project {
         &self.here
     }
 
+    /// The folder that steps run in, relative to the project; `.` for the project itself. A run keeps it like this, so that
+    /// it goes on in a project that was moved or copied.
+    pub fn relative_here(&self) -> String {
+        match self.here.strip_prefix(&self.root) {
+            Ok(path) if path.as_os_str().is_empty() => ".".to_owned(),
+            Ok(path) => path.display().to_string(),
+            Err(_) => self.here.display().to_string(),
+        }
+    }
+
+    /// The same project with another folder for steps, as [`Self::relative_here`] gave it.
+    pub fn return_to(&self, relative: &str) -> io::Result<Self> {
+        self.at(&self.root.join(relative))
+    }
+
     /// The folder of the store.
     pub fn store(&self) -> PathBuf {
         self.store.clone()

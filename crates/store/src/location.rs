@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -142,6 +142,14 @@ impl JournalLocation {
             Self::Folder(folder) => LogFile::new(folder.join(JOURNAL), folder.join(LOG)).map(Some),
             Self::Memory(_) => Ok(None),
         }
+    }
+
+    /// The device and number of the journal; those of the process in memory.
+    pub(crate) fn identity(&self) -> Result<String, StoreError> {
+        let Self::Folder(folder) = self else { return Ok(std::process::id().to_string()) };
+        let journal = folder.join(JOURNAL);
+        let found = fs::metadata(&journal).map_err(|error| StoreError::io(&journal, &error))?;
+        Ok(format!("{:x}-{:x}", found.dev(), found.ino()))
     }
 
     /// Takes the right to drive a run.

@@ -178,6 +178,11 @@ impl Store {
         self.spool_folder.as_ref().map_or_else(std::env::temp_dir, |folder| folder.path().to_owned())
     }
 
+    /// Tells this store from all others, also from a copy of it. It stays the same when the store is moved.
+    pub fn identity(&self) -> Result<String, StoreError> {
+        self.location.identity()
+    }
+
     /// What this store has written so far.
     pub fn stats(&self) -> StoreStats {
         self.queue.stats()

@@ -13,7 +13,7 @@ use threadline_flow::plan::Plan;
 use threadline_lang::diag::words;
 use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, Setup};
 use threadline_runner::process;
-use threadline_runner::project::Project;
+use threadline_runner::project::{Project, plain};
 use threadline_runner::reload;
 use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
@@ -51,6 +51,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     let store = store_of(&project, StoreUse::Write, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
     project.ignore_store();
+    process::belong_to(store.identity().map_err(|error| of_store(&error))?);
     let imports = read_imports(&prepared.plan.workflow, &call.import, store.reader())?;
     let payload = read_payload(&call.what, &prepared.plan.workflow)?.unwrap_or_default();
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
@@ -89,7 +90,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         payload: store.datum(&names.payload).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,
-        folder: project.here().display().to_string().into(),
+        folder: project.relative_here().into(),
         program: env!("CARGO_PKG_VERSION").into(),
         jobs: call.watch.jobs.map(|jobs| jobs as u64),
         files,
@@ -117,6 +118,7 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     let found = project(call.dir.as_deref())?;
     let store = store_of(&found, StoreUse::Resume, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
+    process::belong_to(store.identity().map_err(|error| of_store(&error))?);
     let history = History::open(store.reader(), &call.run)?;
     let id = history.info.id.to_string();
     if let Some(caller) = &history.started.caller {
@@ -124,10 +126,10 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         let hint = format!("`threadline resume {}` goes on with both", history.info.id.started());
         return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
     }
-    let project = Project::of(Path::new(history.started.folder.as_str()))
-        .map_err(|error| {
-            cannot_start(&format!("the folder of the run, `{}`: {error}", history.started.folder))
-        })?
+    let folder = history.started.folder.as_str();
+    let project = found
+        .return_to(folder)
+        .map_err(|error| cannot_start(&format!("the folder of the run, `{folder}`: {}", plain(&error))))?
         .allow(history.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let lease = take_lease(&store, &history.info.id)?;
     // Programs that a killed Threadline left behind must not run beside those of this run.
@@ -166,7 +168,7 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         }
         _ => {}
     }
-    note_changed_file(&history);
+    note_changed_file(&history, project.here());
     let context = history.context(fold.machine.defined())?;
     let mut watch = call.watch.clone();
     watch.jobs = watch.jobs.or(history.started.jobs.and_then(|jobs| usize::try_from(jobs).ok()));
@@ -221,12 +223,12 @@ fn take_lease(store: &Store, run: &RunId) -> Result<Lease, CommandFailure> {
 }
 
 /// Notes files that have changed since the run was started, because the run goes on with the old text.
-fn note_changed_file(history: &History<'_>) {
-    let RunStarted { file, text, files, folder, .. } = &history.started;
+fn note_changed_file(history: &History<'_>, folder: &Path) {
+    let RunStarted { file, text, files, .. } = &history.started;
     for (file, text) in std::iter::once((file, text)).chain(files.iter().map(|(file, text)| (file, text))) {
         // The path is relative to the folder that Threadline was started in: this one, or the one that steps run in.
         let file = Path::new(file.as_str());
-        let path = if file.exists() { file.to_owned() } else { Path::new(folder.as_str()).join(file) };
+        let path = if file.exists() { file.to_owned() } else { folder.join(file) };
         if let Ok(now) = std::fs::read(&path)
             && Hash::of(&now) != *text
         {

@@ -2,10 +2,8 @@
 //! and what a killed one leaves is removed by the next.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use crate::harness::{Running, Workflow, workflow};
-use crate::support::PATIENCE;
 
 /// So much is in the spool and not only in memory or a pipe, wherever the reader is.
 const LARGE: usize = 200_000;
@@ -17,15 +15,6 @@ fn printer(name: &str) -> String {
          until test -e go; do sleep 0.01; done\n    head -c {LARGE} /dev/zero | tr '\\0' y\n\
          - id: size\n  value: ${{= len(report) }}\n"
     )
-}
-
-/// Waits until there is a file.
-fn until_there(workflow: &Workflow, name: &str) {
-    let begun = Instant::now();
-    while !workflow.has(name) {
-        assert!(begun.elapsed() < PATIENCE, "there is no `{name}`");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Everything in the spool but the locks of processes.
@@ -65,7 +54,7 @@ fn eight_runs_with_large_outputs_do_not_disturb_each_other() {
         let name = format!("large-{number}");
         workflow.project.write(&format!("{name}.yaml"), printer(&name).as_bytes());
         running.push(workflow.command(&["run", "--json", &format!("{name}.yaml")]));
-        until_there(&workflow, &format!("inside-{name}"));
+        workflow.until_there(&format!("inside-{name}"));
     }
     use_the_store(&workflow, &failed);
     workflow.project.write("go", b"");
@@ -83,7 +72,7 @@ fn a_value_that_a_program_reads_as_a_file_stays_while_it_does() {
                 capture: n\n    next: done\n  done: {terminal: true, value: \"${n} lines\"}\n";
     workflow.project.write("loop.yaml", text.as_bytes());
     let counting = workflow.command(&["run", "--json", "loop.yaml"]);
-    until_there(&workflow, "inside");
+    workflow.until_there("inside");
     use_the_store(&workflow, &failed);
     workflow.project.write("go", b"");
     assert_eq!(counting.wait().well().value("done"), "\"2 lines\"");
@@ -94,7 +83,7 @@ fn what_a_killed_process_spooled_is_removed_by_the_next_that_opens_the_store() {
     let (workflow, failed) = busy_project();
     workflow.project.write("large.yaml", printer("large").as_bytes());
     let killed = workflow.command(&["run", "--json", "large.yaml"]);
-    until_there(&workflow, "inside-large");
+    workflow.until_there("inside-large");
     killed.kill();
     // A folder, and the output in it.
     assert_eq!(spooled(&workflow), 2);

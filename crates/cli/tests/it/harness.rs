@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
@@ -119,6 +120,15 @@ impl Workflow {
     /// Whether there is such a file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.project.path().join(name).exists()
+    }
+
+    /// Waits until there is such a file.
+    pub(crate) fn until_there(&self, name: &str) {
+        let begun = Instant::now();
+        while !self.has(name) {
+            assert!(begun.elapsed() < PATIENCE, "there is no `{name}`");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// The text that a step writes into a pipe: waits until it does.

@@ -1,6 +1,8 @@
 //! Stores to which something happens, through the real binary: they vanish under a run, are copied or moved, or cannot be
 //! created.
 
+use std::process::Command;
+
 use crate::harness::workflow;
 use crate::support::is_long;
 
@@ -79,4 +81,45 @@ fn a_limit_on_files_is_a_limit_for_steps() {
     let limited = workflow.project.run_limited("-f 2000", &["run", "--json", "workflow.yaml"], b"");
     assert_eq!(limited.exit, 1, "{}", limited.stderr);
     assert!(limited.stdout.contains("exit code 153"), "{}", limited.stdout);
+}
+
+/// Its step runs until there is a file `go`.
+const WAITING: &str = "- {id: one, shell: 'pwd > where; touch inside; until test -e go; do sleep 0.01; done; touch over'}\n";
+
+/// A copy of a project with a live run: `resume` there leaves the original alone, and works in the copy.
+#[test]
+fn a_copied_project_works_on_itself() {
+    let workflow = workflow("- {value: 1}\n").file("sub/waiting.yaml", WAITING);
+    let running = workflow.command(&["run", "--json", "--dir", "sub", "sub/waiting.yaml"]);
+    workflow.until_there("sub/inside");
+    let copy = workflow.project.path().with_file_name("copy");
+    let copied = Command::new("cp").arg("-r").arg(workflow.project.path()).arg(&copy).status();
+    assert!(copied.expect("cp").success());
+    std::fs::write(copy.join("sub/go"), "").expect("the copy");
+    let resumed = workflow.command(&["resume", "--json", "--dir", &copy.display().to_string()]).wait().well();
+    assert_eq!(resumed.count("finished", "one"), 1);
+    let place = std::fs::read_to_string(copy.join("sub/where")).expect("the copy");
+    assert_eq!(place.trim(), copy.join("sub").display().to_string());
+    // The original goes on as if nothing had happened.
+    assert!(!workflow.has("sub/over"));
+    workflow.project.write("sub/go", b"");
+    running.wait().well();
+    assert_eq!(workflow.read("sub/where").trim(), workflow.project.path().join("sub").display().to_string());
+}
+
+#[test]
+fn a_moved_project_goes_on() {
+    let workflow = workflow("- {value: 1}\n").file("sub/waiting.yaml", WAITING);
+    let running = workflow.command(&["run", "--json", "--dir", "sub", "sub/waiting.yaml"]);
+    workflow.until_there("sub/inside");
+    running.kill();
+    let moved = workflow.project.path().with_file_name("moved");
+    std::fs::rename(workflow.project.path(), &moved).expect("the project");
+    std::fs::create_dir(workflow.project.path()).expect("an empty folder in its place");
+    std::fs::write(moved.join("sub/go"), "").expect("the project");
+    let resumed = workflow.command(&["resume", "--json", "--dir", &moved.display().to_string()]).wait().well();
+    assert_eq!((resumed.count("finished", "one"), resumed.count("started", "one")), (1, 1));
+    let place = std::fs::read_to_string(moved.join("sub/where")).expect("the project");
+    assert_eq!(place.trim(), moved.join("sub").display().to_string());
+    assert_eq!(std::fs::read_dir(workflow.project.path()).expect("the folder").count(), 0);
 }

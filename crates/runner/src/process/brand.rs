@@ -18,6 +18,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 use threadline_engine::Hash;
 
+use super::mark;
+
 /// Set in every brand: 4 EiB, more than any memory.
 const HIGH: u64 = 1 << 62;
 
@@ -88,8 +90,9 @@ impl Brand {
     }
 }
 
+/// Of the run and its store: a copy of a project has runs with the same ids.
 fn run_part(run: &str) -> u64 {
-    let hash = Hash::of(run.as_bytes());
+    let hash = Hash::of(format!("{}.{run}", mark::own_store()).as_bytes());
     let bits = hash.as_bytes().iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte));
     HIGH | (bits & (HIGH - 1)) >> CHILD_BITS << CHILD_BITS
 }

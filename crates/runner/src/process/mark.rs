@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The run that a process belongs to.
@@ -13,7 +13,8 @@ pub const RUN_VARIABLE: &str = "THREADLINE_RUN";
 pub const STEP_VARIABLE: &str = "THREADLINE_STEP";
 /// What stands for the step in the mark of a git that Threadline itself calls.
 pub(crate) const OWN_GIT: &str = "worktrees";
-/// The child that a process is or comes from: a name that no other child ever had.
+/// The child that a process is or comes from: a name that no other child ever had. Up to the dot it is the store of the
+/// run, since a copy of a project has runs with the same ids.
 const CHILD_VARIABLE: &str = "THREADLINE_CHILD";
 /// The runs and children around it, when a step starts Threadline itself: lines of a run, a tab and a child.
 const WITHIN_VARIABLE: &str = "THREADLINE_WITHIN";
@@ -23,11 +24,25 @@ pub(super) fn is_part(name: &OsStr) -> bool {
     [RUN_VARIABLE, STEP_VARIABLE, CHILD_VARIABLE, WITHIN_VARIABLE].iter().any(|part| name == *part)
 }
 
+/// The store whose runs this process drives.
+static STORE: OnceLock<String> = OnceLock::new();
+
+/// Says which store's runs this process drives, by its identity: only processes of these are found by their marks.
+pub fn belong_to(store: String) {
+    // A process has one store, and says so once.
+    let _ = STORE.set(store);
+}
+
+/// The store whose runs this process drives; empty if there is none.
+pub(super) fn own_store() -> &'static str {
+    STORE.get().map_or("", String::as_str)
+}
+
 /// A name for a new child.
 pub(super) fn new_child() -> OsString {
     static PROCESS: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().simple().to_string());
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("{}-{}", *PROCESS, NUMBER.fetch_add(1, Ordering::Relaxed)).into()
+    format!("{}.{}-{}", own_store(), *PROCESS, NUMBER.fetch_add(1, Ordering::Relaxed)).into()
 }
 
 /// The part of a mark that all children of this process share.
@@ -59,6 +74,16 @@ impl SharedMark {
 pub(super) struct ProcessMark<'a> {
     pub(super) run: &'a [u8],
     pub(super) child: &'a [u8],
+}
+
+impl ProcessMark<'_> {
+    /// Whether it is the mark of a run of this process' store; of any store if this process has none.
+    pub(super) fn is_of_run(&self, run: &[u8]) -> bool {
+        let is_of_store = |store: &String| {
+            self.child.strip_prefix(store.as_bytes()).is_some_and(|rest| rest.starts_with(b"."))
+        };
+        self.run == run && STORE.get().is_none_or(is_of_store)
+    }
 }
 
 /// Reads the marks out of a whole environment, as `/proc` shows it: its own first, then those around.

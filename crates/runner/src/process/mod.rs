@@ -31,7 +31,7 @@ pub use environment::Environment;
 pub use linux::{LeftOver, LeftOverEnding, adopt_orphans, end_left_over, end_strays, find_left_over};
 pub(crate) use linux::{SeenProgram, find_programs};
 pub(crate) use mark::OWN_GIT;
-pub use mark::{RUN_VARIABLE, STEP_VARIABLE};
+pub use mark::{RUN_VARIABLE, STEP_VARIABLE, belong_to};
 pub use output::{Captured, Spooled};
 pub use run::run;
 pub use start::StartError;

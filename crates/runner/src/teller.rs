@@ -40,11 +40,9 @@ impl NoticeSender {
 pub(crate) fn listen(journal: &Journal<'_>, notices: Receiver<Option<Notice>>, mut observer: Observer<'_>) {
     for notice in notices.into_iter().map_while(|notice| notice) {
         if let Notice::Event(event) = &notice {
-            let is_safe = match is_result(event) {
-                true => journal.wait_patiently(event.seq),
-                false => journal.wait_written(event.seq),
-            };
-            if is_safe.is_err() {
+            let seq = event.seq;
+            let safe = if is_result(event) { journal.wait_patiently(seq) } else { journal.wait_written(seq) };
+            if safe.is_err() {
                 // It is not safe and never will be: as far as anybody can know it did not happen.
                 continue;
             }

@@ -239,7 +239,8 @@ fn create_journal(folder: &Path) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io(&aside, &error);
     remove_if_there(&aside)?;
     // SQLite gives its other files the mode of this one.
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed)?;
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed)?;
     file.write_all(&schema::empty_journal()?).and_then(|()| file.sync_all()).map_err(failed)?;
     let ignored = folder.join(".gitignore");
     fs::write(&ignored, "*\n").map_err(|error| StoreError::io(&ignored, &error))?;

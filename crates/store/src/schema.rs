@@ -188,7 +188,8 @@ mod tests {
         let page = "SELECT rootpage FROM sqlite_schema WHERE name = 'meta'";
         let page: u32 = connection.query_row(page, [], |row| row.get(0)).unwrap();
         assert_eq!(page, META_PAGE);
-        let value = || connection.query_row("SELECT value FROM meta WHERE name = 'synced'", [], |row| row.get(0));
+        let value =
+            || connection.query_row("SELECT value FROM meta WHERE name = 'synced'", [], |row| row.get(0));
         for expected in 1..4 {
             connection.execute(SYNC_MARK, []).unwrap();
             assert_eq!(value(), Ok::<i64, _>(expected));

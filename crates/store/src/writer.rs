@@ -14,8 +14,8 @@ use crate::error::StoreError;
 #[cfg(feature = "testing")]
 use crate::fault::Faults;
 use crate::location::{SharedConnection, leave_open, locked};
-use crate::names::{Hash, Seq};
 use crate::log_file::LogFile;
+use crate::names::{Hash, Seq};
 use crate::queue::{LeasedRun, Queue, WriteJob, WriterTurn};
 use crate::schema;
 use crate::stored_event::{EventDraft, NewRun, RunHead};

@@ -1,9 +1,9 @@
 //! Stores to which something happens, through the real binary: they vanish under a run, are copied or moved, or cannot be
 //! created.
 
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
-use crate::harness::workflow;
+use crate::harness::{Workflow, workflow};
 use crate::support::is_long;
 
 /// A run whose second step removes something of the store, and what the program says.
@@ -13,7 +13,10 @@ fn a_journal_that_vanishes_stops_its_run() {
         ("rm -r .threadline", "journal.db` was removed or replaced while the run was writing it"),
         ("mv .threadline elsewhere", "journal.db` was removed or replaced while the run was writing it"),
         ("rm .threadline/journal.db", "journal.db` was removed or replaced while the run was writing it"),
-        ("rm .threadline/journal.db-wal", "journal.db-wal` was removed or replaced while the run was writing it"),
+        (
+            "rm .threadline/journal.db-wal",
+            "journal.db-wal` was removed or replaced while the run was writing it",
+        ),
         (
             "cp .threadline/journal.db copy; mv copy .threadline/journal.db",
             "journal.db` was removed or replaced while the run was writing it",
@@ -59,11 +62,16 @@ fn a_store_whose_creation_failed_is_created_again() {
     let (mut refused, mut stopped) = (0, 0);
     for kibibytes in (0..=120).step_by(if is_long() { 1 } else { 5 }) {
         let workflow = workflow("- {id: one, value: 1}\n");
-        let limited = workflow.project.run_limited(&format!("-f {kibibytes}"), &["run", "workflow.yaml"], b"");
+        let limited =
+            workflow.project.run_limited(&format!("-f {kibibytes}"), &["run", "workflow.yaml"], b"");
         match limited.exit {
             0 => {}
             code @ (3 | 4) => {
-                assert!(limited.stderr.contains("the journal cannot be read or written"), "{}", limited.stderr);
+                assert!(
+                    limited.stderr.contains("the journal cannot be read or written"),
+                    "{}",
+                    limited.stderr
+                );
                 refused += u64::from(code == 3);
                 stopped += u64::from(code == 4);
             }
@@ -84,7 +92,8 @@ fn a_limit_on_files_is_a_limit_for_steps() {
 }
 
 /// Its step runs until there is a file `go`.
-const WAITING: &str = "- {id: one, shell: 'pwd > where; touch inside; until test -e go; do sleep 0.01; done; touch over'}\n";
+const WAITING: &str =
+    "- {id: one, shell: 'pwd > where; touch inside; until test -e go; do sleep 0.01; done; touch over'}\n";
 
 /// A copy of a project with a live run: `resume` there leaves the original alone, and works in the copy.
 #[test]
@@ -117,9 +126,114 @@ fn a_moved_project_goes_on() {
     std::fs::rename(workflow.project.path(), &moved).expect("the project");
     std::fs::create_dir(workflow.project.path()).expect("an empty folder in its place");
     std::fs::write(moved.join("sub/go"), "").expect("the project");
-    let resumed = workflow.command(&["resume", "--json", "--dir", &moved.display().to_string()]).wait().well();
+    let resumed =
+        workflow.command(&["resume", "--json", "--dir", &moved.display().to_string()]).wait().well();
     assert_eq!((resumed.count("finished", "one"), resumed.count("started", "one")), (1, 1));
     let place = std::fs::read_to_string(moved.join("sub/where")).expect("the project");
     assert_eq!(place.trim(), moved.join("sub").display().to_string());
     assert_eq!(std::fs::read_dir(workflow.project.path()).expect("the folder").count(), 0);
+}
+
+/// Runs the binary from a line of shell, in which `$0` is the binary.
+fn from_shell(workflow: &Workflow, line: &str) -> Output {
+    let mut command = Command::new("bash");
+    command.args(["-c", line, env!("CARGO_BIN_EXE_threadline")]).current_dir(workflow.project.path());
+    command.stdin(Stdio::null()).output().expect("bash")
+}
+
+#[test]
+fn what_cannot_be_printed_is_an_error() {
+    let workflow = workflow("- {shell: touch ran}\n");
+    for line in ["\"$0\" run workflow.yaml > /dev/full", "\"$0\" run --json workflow.yaml > /dev/full"] {
+        let output = from_shell(&workflow, line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {said}");
+        assert!(said.contains("cannot print: no space left on device"), "{line}: {said}");
+        // The run itself did well.
+        let runs = workflow.command(&["runs"]).wait().well().stdout;
+        assert!(workflow.has("ran") && !runs.contains("failed"), "{runs}");
+    }
+    // A reader that has seen enough is no failure.
+    let output = from_shell(&workflow, "\"$0\" run workflow.yaml > >(exec true); wait $!");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_path_that_is_too_long_is_named() {
+    let workflow = workflow("- {value: 1}\n");
+    let long = format!("{}/{}", "d".repeat(250), "e".repeat(240));
+    std::fs::create_dir_all(workflow.project.path().join(&long).join(".threadline")).expect("folders");
+    for command in [&["run", "workflow.yaml", "--dir", &long][..], &["runs", "--dir", &long]] {
+        let refused = workflow.command(command).wait().exits(3);
+        let said = refused
+            .says("the path of the store is ")
+            .says("move the project to a folder with a shorter path");
+        assert!(said.stderr.contains("bytes too long"), "{}", said.stderr);
+    }
+}
+
+/// Two processes at one run, because somebody removed the lease: one of them says so and stops.
+#[test]
+fn a_lease_that_was_removed_is_not_taken_for_damage() {
+    let workflow = workflow(WAITING);
+    let first = workflow.start(&[]);
+    workflow.until_there("inside");
+    std::fs::remove_dir_all(workflow.project.path().join(".threadline/leases")).expect("leases");
+    workflow.project.write("go", b"");
+    let second = workflow.resume();
+    let both = [first.wait(), second];
+    let said: Vec<&str> = both.iter().map(|run| run.stderr.as_str()).collect();
+    assert!(said.iter().all(|said| !said.contains("damaged")), "{said:?}");
+    for run in both.iter().filter(|run| run.exit == 4) {
+        assert!(run.stderr.contains("the lease of this one was removed"), "{}", run.stderr);
+    }
+    workflow.command(&["show", "last"]).wait().well();
+}
+
+/// Whether this user may mount file systems in a name space of their own.
+fn may_mount() -> bool {
+    let tried = Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();
+    tried.is_ok_and(|tried| tried.status.success())
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_read() {
+    let workflow = workflow("- {id: one, shell: echo done}\n");
+    workflow.run().well();
+    if !may_mount() {
+        return;
+    }
+    let read_only = "mount --bind . . && mount -o remount,bind,ro . && cd \"$PWD\" && exec \"$0\"";
+    for (command, code, said) in [
+        ("runs", 0, "completed"),
+        ("show last", 0, "done"),
+        ("explain last one", 0, "echo done"),
+        ("run workflow.yaml", 3, "the journal cannot be written"),
+    ] {
+        let script = format!("{read_only} {command}");
+        let line = format!("exec unshare --user --map-root-user --mount bash -c '{script}' \"$0\"");
+        let output = from_shell(&workflow, &line);
+        let printed = [&output.stdout[..], &output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        assert_eq!(output.status.code(), Some(code), "{command}: {printed}");
+        assert!(printed.contains(said), "{command}: {printed}");
+    }
+}
+
+/// The disk is full while a program prints: that is not the fault of its step.
+#[test]
+fn a_disk_that_is_full_of_output_stops_the_run() {
+    let workflow =
+        workflow("- {id: large, shell: 'head -c 8000000 /dev/zero | tr \"\\0\" x', max_output: 100MB}\n");
+    if !may_mount() {
+        return;
+    }
+    let script = "mount -t tmpfs -o size=2m,mode=700 none .threadline && \"$0\" run workflow.yaml; code=$?; \
+                  mount -o remount,size=64m .threadline && \"$0\" resume && exit $code";
+    let line = format!("exec unshare --user --map-root-user --mount bash -c '{script}' \"$0\"");
+    let output = from_shell(&workflow, &line);
+    let said = [&output.stdout[..], &output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("the disk is full"), "{said}");
 }

@@ -207,9 +207,9 @@ impl PromiseChecker {
         };
         let known: BTreeSet<(Address, u32)> = journal.iter().filter_map(start).collect();
         match self.acted.iter().find(|acted| !known.contains(acted)) {
-            Some((at, attempt)) => {
-                self.not(true, || format!("attempt {attempt} of `{at}` acted, and the journal knows nothing of it"))
-            }
+            Some((at, attempt)) => self.not(true, || {
+                format!("attempt {attempt} of `{at}` acted, and the journal knows nothing of it")
+            }),
             None => Ok(()),
         }
     }

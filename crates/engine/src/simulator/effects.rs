@@ -6,8 +6,8 @@ use ecow::EcoString;
 use threadline_flow::fields::{FailureKind, field_names as names};
 use threadline_lang::Value;
 
-use super::{SafeEvents, chance};
 use super::check::{PromiseCheck, PromiseChecker};
+use super::{SafeEvents, chance};
 use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, Status};
 use crate::execute::effect::{Effect, EffectKey, Role, WorktreeEntry};
 use crate::execute::{Durability, Performance, begins_with_saved_files, is_costly, item_in_worktree};

@@ -12,9 +12,7 @@ use threadline_lang::Scope;
 
 use super::chance::{Fate, Fated};
 use super::check::{Violation, value_of};
-use super::{
-    Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, SafeEvents, Simulation,
-};
+use super::{Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, SafeEvents, Simulation};
 use crate::event::{Address, Event, EventKind, RunStarted, Seq};
 use crate::execute::effect::{Effect, EffectKey, Role};
 use crate::execute::{Driver as _, Durability, Executor, Next, Performance};

@@ -153,9 +153,9 @@ fn kill_everywhere(case: &Case) {
     assert_eq!(text(&undisturbed.journal), text(&again.journal), "seed {}", case.simulation.seed);
     let mut random = Random::new(case.simulation.seed);
     for (append, moment) in every_append(&undisturbed) {
-        let crashes =
+        let sorts =
             [Interrupt::Kill(Kept::Nothing), Interrupt::PowerLoss(Kept::Nothing), Interrupt::Kill(Kept::All)];
-        for crash in crashes {
+        for crash in sorts {
             let mut kills = vec![interruption(append, moment, crash)];
             case.check(&kills, &case.run(&kills));
             // And again while it resumes, after a little or after much.
@@ -574,7 +574,11 @@ fn items_that_were_let_fail_are_done_again() {
             for append in (1..=all).step_by(5) {
                 let kills = [
                     interruption(append, InterruptMoment::After, Interrupt::Kill(Kept::Some)),
-                    interruption(1 + append % 11, InterruptMoment::Before, Interrupt::PowerLoss(Kept::Nothing)),
+                    interruption(
+                        1 + append % 11,
+                        InterruptMoment::Before,
+                        Interrupt::PowerLoss(Kept::Nothing),
+                    ),
                     interruption(1 + append % 23, InterruptMoment::After, Interrupt::Kill(Kept::All)),
                 ];
                 let report = case.run(&kills);

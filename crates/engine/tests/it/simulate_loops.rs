@@ -132,9 +132,9 @@ fn kill_everywhere(case: &Case) -> u64 {
     let mut random = Random::new(case.simulation.seed);
     let mut crashes = 0;
     for (append, moment) in every_append(&undisturbed) {
-        let crashes =
+        let sorts =
             [Interrupt::Kill(Kept::Nothing), Interrupt::PowerLoss(Kept::Nothing), Interrupt::Kill(Kept::All)];
-        for crash in crashes {
+        for crash in sorts {
             let mut kills = vec![interruption(append, moment, crash)];
             case.check(&kills);
             while random.percent(50) {

@@ -392,7 +392,8 @@ impl<'a> Family<'a> {
         let brand = || Brand::read(pid);
         match self.kind {
             Kind::Run(run) => {
-                marks.iter().any(|mark| mark.is_of_run(run)) || brand().is_some_and(|brand| brand.is_of_run(run))
+                marks.iter().any(|mark| mark.is_of_run(run))
+                    || brand().is_some_and(|brand| brand.is_of_run(run))
             }
             Kind::Child(child) => {
                 let own = Brand::of_child(child);

@@ -4,8 +4,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::{LazyLock, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 /// The run that a process belongs to.
 pub const RUN_VARIABLE: &str = "THREADLINE_RUN";

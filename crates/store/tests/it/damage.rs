@@ -7,7 +7,9 @@ use std::path::Path;
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
 use crate::random::Random;
-use threadline_store::{Durability, Hash, JournalReader, RunInfo, Store, StoreError, StoredEvent};
+use threadline_store::{
+    Durability, Hash, JournalReader, RunInfo, Store, StoreError, StoreOptions, StoredEvent,
+};
 
 const RUNS: [&str; 3] = ["a1", "a2", "b1"];
 const VALUES: [&str; 3] = ["a short text", "{\"k\": [1, 2, 3]}", "another"];
@@ -215,6 +217,52 @@ fn an_altered_log_is_refused_or_read_right_up_to_its_last_transactions() {
         assert_eq!(parts.values[0].as_ref(), Ok(&right.values[0]));
     }
     assert!(refused > 750, "{refused} of 1,000 refused");
+}
+
+/// What was written and not synced can be torn by a power loss, in any order: such a log is read up to there. What was
+/// synced before it stays protected.
+#[test]
+fn a_log_that_a_power_loss_tore_is_read_up_to_there() {
+    let folder = Folder::new("torn-log");
+    let hour = std::time::Duration::from_hours(1);
+    let options = StoreOptions { later: hour, ..StoreOptions::default() };
+    let store = Store::open_with(&folder.journal(), options).unwrap();
+    write(&store);
+    let lease = store.lease(&id(RUNS[2])).unwrap();
+    let log_path = folder.journal().join("journal.db-wal");
+    let synced = usize::try_from(log_path.metadata().unwrap().len()).unwrap();
+    for n in 13..=20 {
+        lease.append(vec![draft(n)], Durability::Written).unwrap();
+        lease.wait_written(n).unwrap();
+    }
+    let log = fs::read(&log_path).unwrap();
+    let file = fs::read(folder.journal().join("journal.db")).unwrap();
+    let torn = Folder::new("torn");
+    let journal = torn.journal();
+    fs::create_dir(&journal).unwrap();
+    let mut random = Random(13);
+    let (mut refused, mut lost) = (0, 0);
+    for _ in 0..400 {
+        let mut bytes = log.clone();
+        let at = usize::try_from(random.below(log.len() as u64)).unwrap();
+        // A sector that did not reach the disk.
+        let sector = at - at % 512;
+        let end = (sector + 512).min(bytes.len());
+        bytes[sector..end].iter_mut().for_each(|byte| *byte = !*byte);
+        put(&journal, &file, Some(&bytes));
+        let reader = match JournalReader::open(&journal) {
+            Err(error) => {
+                assert!(sector < synced, "{at}: {error}");
+                refused += 1;
+                continue;
+            }
+            reader => reader.unwrap(),
+        };
+        let found = events(&reader, RUNS[2]).unwrap();
+        assert!(found.len() >= 10 && found.iter().zip(1..).all(|(record, n)| is_draft(record, n)), "{at}");
+        lost += u64::from(sector >= synced && found.len() < 20);
+    }
+    assert!(refused > 100 && lost > 20, "{refused} refused, {lost} read up to the tear");
 }
 
 #[test]

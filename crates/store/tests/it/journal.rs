@@ -118,6 +118,64 @@ fn what_has_time_rides_along_and_is_never_forgotten() {
 }
 
 #[test]
+fn what_is_written_is_synced_when_somebody_waits_for_the_disk() {
+    let folder = Folder::new("written");
+    let hour = std::time::Duration::from_hours(1);
+    let options = StoreOptions { later: hour, ..StoreOptions::default() };
+    let store = Store::open_with(&folder.journal(), options).unwrap();
+    let lease = store.create_run(new_run("r1")).unwrap();
+    let before = store.stats();
+    let tickets: Vec<_> = (1..=5)
+        .map(|n| {
+            let ticket = lease.append(vec![draft(n)], Durability::Written).unwrap();
+            lease.wait_written(n).unwrap();
+            // Whoever reads the journal finds it.
+            assert_eq!(
+                events(&JournalReader::open(&folder.journal()).unwrap(), "r1").unwrap().len() as u64,
+                n
+            );
+            ticket
+        })
+        .collect();
+    assert!(tickets.iter().all(|ticket| !ticket.is_done()));
+    let written = store.stats();
+    assert_eq!((written.commits - before.commits, written.syncs - before.syncs), (5, 0));
+    lease.wait_synced(3).unwrap();
+    assert!(tickets.iter().all(threadline_store::Ticket::is_done));
+    let synced = store.stats();
+    assert_eq!((synced.commits - before.commits, synced.syncs - before.syncs), (5, 1));
+    assert!(lease.wait_written(6).is_err());
+}
+
+/// Threads that wait for the disk and threads that wait until something is written do not keep each other waiting.
+#[test]
+fn writes_and_syncs_take_turns() {
+    let folder = Folder::new("turns");
+    let store = Store::open(&folder.journal()).unwrap();
+    std::thread::scope(|scope| {
+        for (run, durability) in
+            [("r1", Durability::Now), ("r2", Durability::Written), ("r3", Durability::Later)]
+        {
+            let store = &store;
+            scope.spawn(move || {
+                let lease = store.create_run(new_run(run)).unwrap();
+                for n in 1..=200 {
+                    let ticket = lease.append(vec![draft(n)], durability).unwrap();
+                    match durability {
+                        Durability::Now => ticket.wait().unwrap(),
+                        Durability::Written => lease.wait_written(n).unwrap(),
+                        Durability::Later => lease.wait_patiently(n).unwrap(),
+                    }
+                }
+            });
+        }
+    });
+    for run in ["r1", "r2", "r3"] {
+        assert_eq!(events(store.reader(), run).unwrap().len(), 200);
+    }
+}
+
+#[test]
 fn what_has_time_is_written_by_itself() {
     let folder = Folder::new("later");
     let store = Store::open(&folder.journal()).unwrap();

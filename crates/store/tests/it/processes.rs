@@ -328,6 +328,10 @@ fn write_for_ever(folder: &Path) {
             lease.append(vec![draft_or_value(&store, n)], Durability::Later).unwrap();
             n += 1;
         }
+        lease.append(vec![draft_or_value(&store, n)], Durability::Written).unwrap();
+        lease.wait_written(n).unwrap();
+        say(&n.to_string());
+        n += 1;
         lease.append(vec![draft_or_value(&store, n)], Durability::Now).unwrap().wait().unwrap();
         say(&n.to_string());
         n += 1;

@@ -13,7 +13,7 @@ pub(crate) struct FailedItems {
     /// The event with the list of each step that has items, and how many they are.
     lists: BTreeMap<Address, (Seq, u64)>,
     /// The step that failed, of items that are not over yet.
-    steps: BTreeMap<Address, Address>,
+    steps: BTreeMap<Address, FailedExecution>,
 }
 
 /// An item that failed.
@@ -25,9 +25,17 @@ pub(crate) struct FailedItem {
     /// How many items there are beside it, and itself.
     pub(crate) of: u64,
     /// The execution that failed; none when all its steps did well.
-    pub(crate) step: Option<Address>,
+    pub(crate) step: Option<FailedExecution>,
     /// How it ended.
     pub(crate) ended: ItemEnded,
+}
+
+/// An execution that failed.
+#[derive(Clone)]
+pub(crate) struct FailedExecution {
+    pub(crate) at: Address,
+    /// The event with its output.
+    pub(crate) seq: Seq,
 }
 
 impl FailedItems {
@@ -62,7 +70,7 @@ impl FailedItems {
                 // What follows from a failure may fail, too; the step of the item itself is what counts.
                 let is_own = at.parent().as_ref() == Some(&item);
                 if is_own || !self.steps.contains_key(&item) {
-                    self.steps.insert(item, at.clone());
+                    self.steps.insert(item, FailedExecution { at: at.clone(), seq: event.seq });
                 }
             }
             EventKind::ItemRetrying { .. } | EventKind::ItemBegun { .. } => {

@@ -8,6 +8,7 @@ mod commands;
 mod completion;
 mod exit;
 mod failed_items;
+mod failure_output;
 mod inputs;
 mod junit;
 mod live;

@@ -1,7 +1,7 @@
 //! A run as people watch it: one line for each step, and a line about the whole run at its end.
 //!
-//! The reporter consumes events and notices and never reads the journal, so a run that is shown later is fed the same
-//! events again and prints the same lines. It decides nothing about the run.
+//! The reporter consumes events and notices, so a run that is shown later is fed the same events again and prints the same
+//! lines. Of the journal it reads only what failed steps printed. It decides nothing about the run.
 
 mod counts;
 mod failure_log;
@@ -10,6 +10,7 @@ mod large_lists;
 mod loop_lines;
 mod partial_lines;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
 use threadline_engine::event::{
-    Address, Datum, Event, EventKind, ItemEnded, LoopEnd, Millis, Output, Status,
+    Address, Datum, Event, EventKind, ItemEnded, JudgeReply, LoopEnd, Millis, Output, Status,
 };
 use threadline_engine::machine::Outcome;
 use threadline_flow::fields::field_names as names;
@@ -28,6 +29,7 @@ use threadline_lang::Value;
 use threadline_lang::diag::{preview, words};
 use threadline_runner::driver::{CalledNotice, Notice};
 use threadline_runner::values::Values;
+use threadline_store::JournalReader;
 use unicode_width::UnicodeWidthStr;
 
 use self::counts::StatusCounts;
@@ -40,6 +42,7 @@ use self::loop_lines::{LoopLines, visit_suffix};
 pub(crate) use self::loop_lines::{describe_loop_end, describe_missing_route, describe_route};
 use self::partial_lines::PartialLines;
 use crate::arguments::TraceFormat;
+use crate::failure_output::{printed_lines, reply_lines};
 use crate::live::LiveView;
 use crate::printing::print_styled_line;
 use crate::progress::Progress;
@@ -53,9 +56,9 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
-/// The number of lines of stderr that are shown below a failed step, and below an item of a large list.
-const STDERR_LINES: usize = 10;
-const STDERR_LINES_OF_ITEM: usize = 3;
+/// The number of lines that a failed step printed that are shown below it, and below an item of a large list.
+const PRINTED_LINES: usize = 10;
+const PRINTED_LINES_OF_ITEM: usize = 3;
 
 /// The minimum time between two lines about the progress of a list, in milliseconds.
 const PROGRESS_INTERVAL: Millis = 10_000;
@@ -68,6 +71,8 @@ pub(crate) struct Reporter<'a> {
     plan: Arc<Plan>,
     run: String,
     options: ReportOptions,
+    /// The journal, for what failed steps printed.
+    reader: Option<&'a JournalReader>,
     remarks: Remarks,
     progress: Progress,
     steps: StatusCounts,
@@ -122,6 +127,7 @@ impl<'a> Reporter<'a> {
         Self {
             run: run.to_owned(),
             options,
+            reader: None,
             remarks: Remarks::new(options.trace),
             steps: StatusCounts::default(),
             started_at: None,
@@ -136,6 +142,11 @@ impl<'a> Reporter<'a> {
             progress,
             plan,
         }
+    }
+
+    /// Shows what failed steps printed, which is read from the journal.
+    pub(crate) fn reading(self, reader: &'a JournalReader) -> Self {
+        Self { reader: Some(reader), ..self }
     }
 
     /// Draws on a terminal; the values of items are read for it.
@@ -230,6 +241,7 @@ impl<'a> Reporter<'a> {
             }
             let inside = Self {
                 column: self.column.of_called(&self.plan, at),
+                reader: self.reader,
                 sink: LineSink::Buffer(Vec::new()),
                 ..Self::new(Arc::clone(plan), run, self.options, Progress::default())
             };
@@ -285,7 +297,8 @@ impl<'a> Reporter<'a> {
             }
             EventKind::Expanded { count, parallel, .. } => self.expanded(&event.at, *count, *parallel),
             EventKind::ItemRetrying { error, until } => {
-                let reason = self.item_reason(&event.at, first_line(error));
+                let error = item_error_line(error);
+                let reason = self.item_reason(&event.at, &error);
                 let reason = reason.map_or(String::new(), |reason| format!("{reason}, "));
                 let note = format!("{reason}again in {}", pause(event.time, *until));
                 if self.shows_failure(&event.at) {
@@ -377,7 +390,7 @@ impl<'a> Reporter<'a> {
             let mut below = Vec::new();
             if is_one_of_many {
                 below.clone_from(&further);
-                below.extend(quote(&last_lines(stderr_of(output), STDERR_LINES_OF_ITEM)));
+                below.extend(self.printed_lines(output, PRINTED_LINES_OF_ITEM));
             }
             let (at, label) = (event.at.clone(), step_label(&self.plan, &event.at));
             let step = FailedItemStep { at, label, error: first.to_owned(), below };
@@ -390,18 +403,30 @@ impl<'a> Reporter<'a> {
         self.line(&event.at, LineHead::new(BAD, "✗", &time_of(output)), &reason);
         self.failures.report(&event.at, first);
         self.print_all(&further);
-        self.print_all(&quote(&last_lines(stderr_of(output), STDERR_LINES)));
+        self.print_all(&self.printed_lines(output, PRINTED_LINES));
+    }
+
+    /// The end of what a failed step printed, as it stands below the line of the step.
+    fn printed_lines(&self, output: &Output, max_lines: usize) -> Vec<String> {
+        let lines = self.reader.map(|reader| printed_lines(reader, output, max_lines)).unwrap_or_default();
+        indented(lines)
+    }
+
+    /// The end of what a judge said.
+    fn reply_lines(&self, reply: &JudgeReply) -> Vec<String> {
+        let lines = self.reader.map(|reader| reply_lines(reader, reply, PRINTED_LINES)).unwrap_or_default();
+        indented(lines)
     }
 
     /// An item failed. That is said of an item of a large list, and otherwise unless its steps have said it.
     fn item_failed(&mut self, at: &Address, ended: &ItemEnded) {
-        let error = ended.error.as_deref().map(first_line).unwrap_or_default();
-        let step = self.failures.take_item_step(at).filter(|step| step.explains(error));
+        let error = ended.error.as_deref().map(item_error_line).unwrap_or_default();
+        let step = self.failures.take_item_step(at).filter(|step| step.explains(&error));
         let is_one_of_many = self.large_lists.large_list_of(at).is_some();
         if step.is_some() && !is_one_of_many || !self.shows_failure(at) {
             return;
         }
-        let note = step.as_ref().map_or(error.to_owned(), |step| {
+        let note = step.as_ref().map_or(error.into_owned(), |step| {
             format!("{}: {}", step.label, self.failures.line_reason(&step.at, &step.error))
         });
         let time = words::duration(Duration::from_millis(ended.duration_ms));
@@ -593,23 +618,20 @@ pub(crate) fn whole_seconds(millis: u64) -> String {
     words::duration(Duration::from_secs(millis.div_ceil(1_000)))
 }
 
-/// The last lines of a text.
-fn last_lines(text: &str, max: usize) -> Vec<&str> {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(max)..].to_vec()
-}
-
-/// Lines of stderr as they stand below the line of a step.
-fn quote(lines: &[impl AsRef<str>]) -> Vec<String> {
-    lines.iter().map(|line| format!("    {DIM}│{DIM:#} {}", visible(line.as_ref()))).collect()
-}
-
-/// What a step printed to stderr, unless it was too long to be kept in the event.
-fn stderr_of(output: &Output) -> &str {
-    match &output.stderr {
-        Some(Datum::Here(stderr)) => stderr.as_str().unwrap_or_default(),
-        _ => "",
+/// The error of an item on one line. Where several lines stand below it that a step printed, the last of them.
+fn item_error_line(error: &str) -> Cow<'_, str> {
+    match error.split_once('\n') {
+        Some((first, below)) if first.ends_with(':') => {
+            let last = words::last_lines(below, 1).pop().unwrap_or_default();
+            Cow::Owned(format!("{first} {}", last.trim_start()))
+        }
+        _ => Cow::Borrowed(first_line(error)),
     }
+}
+
+/// Lines as they stand below the line of a step.
+fn indented(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().map(|line| format!("    {line}")).collect()
 }
 
 /// The number of items that ended in each way: `998 of 1000 items, 2 failed`.
@@ -627,8 +649,12 @@ fn counts_of(output: &Output) -> String {
 }
 
 fn time_of(output: &Output) -> String {
+    words::duration(duration_of(output))
+}
+
+fn duration_of(output: &Output) -> Duration {
     let millis = output.meta.get(names::EXECUTION_TIME_MS).and_then(Value::as_i64).unwrap_or(0);
-    words::duration(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 
 /// The error of a step that failed.

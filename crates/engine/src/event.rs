@@ -192,6 +192,19 @@ pub struct JudgedEvent {
     pub to: Option<EcoString>,
     /// The fingerprint of the verdict and the output: equal as long as nothing changes.
     pub fingerprint: Hash,
+    /// What the judge said, where one was asked.
+    pub reply: Option<JudgeReply>,
+}
+
+/// What a judge said, as it said it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgeReply {
+    /// Its whole answer, or what it printed when it failed.
+    pub answer: Option<Datum>,
+    /// What it printed to stderr, where that is anything.
+    pub stderr: Option<Datum>,
+    /// How long it took, in milliseconds.
+    pub elapsed_ms: u64,
 }
 
 /// The verdict of what cannot be determined.

@@ -6,7 +6,7 @@ use ecow::EcoString;
 use threadline_lang::{Envelope, ScopeEntry, Value};
 
 use crate::event::{Datum, Event, EventKind, Listed, Seq};
-use crate::execute::result::envelope;
+use crate::execute::result::{envelope, judged_envelope};
 use crate::replay::output_of;
 use crate::view::{ItemRef, Load};
 
@@ -49,7 +49,11 @@ impl Load for MemoryJournal<'_> {
             Datum::Here(value) => Ok(value.clone()),
             Datum::Stored { .. } => Err(MissingValue(seq)),
         };
-        let output = output_of(self.event(seq)?).ok_or(MissingValue(seq))?;
+        let event = self.event(seq)?;
+        if let EventKind::Judged(judged) = &event.kind {
+            return Ok(Arc::new(judged_envelope(&event.at, judged, here(&judged.details)?)));
+        }
+        let output = output_of(event).ok_or(MissingValue(seq))?;
         let printed = output.output.as_ref().map(here).transpose()?;
         let stderr = output.stderr.as_ref().map(here).transpose()?;
         Ok(Arc::new(envelope(here(&output.value)?, printed, stderr, output.meta.clone())))

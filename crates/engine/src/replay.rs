@@ -12,7 +12,7 @@ use threadline_flow::model::{Evaluator, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, Value, World};
 
-use crate::evaluate::{self, FieldError, FieldErrors, FieldOutcome, Resolved};
+use crate::evaluate::{self, Act, FieldError, FieldErrors, FieldOutcome, Resolved};
 use crate::event::{
     self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunStarted, Seq, Status,
 };
@@ -301,6 +301,8 @@ pub struct Rejudged {
     pub expression: Option<Explanation>,
     /// The trees of the conditions of `route` that were looked at, in their order.
     pub conditions: Vec<Explanation>,
+    /// What the judge was asked, where there is one.
+    pub question: Option<String>,
 }
 
 impl Look {
@@ -358,10 +360,15 @@ fn rejudged(
     session: &mut Session<'_>,
 ) -> (Rejudged, Vec<Resolution>) {
     let evaluator = judged.plan.steps[judged.step as usize].step.evaluator();
+    let mut question = None;
     let verdict = match (evaluator, recorded) {
         // Nobody is asked twice: what was read for the question is read again, and the answer is the one that was given.
         (Some(Evaluator::Agent(judge)), Some(recorded)) if unable.is_none() => {
-            let _ = judged.question(judge, session, |_| Ok(()));
+            let asked = judged.question(judge, session, |_| Ok(())).ok();
+            question = asked.and_then(|asked| match asked.resolved.act {
+                Act::Agent { message, .. } => Some(message),
+                _ => None,
+            });
             answered(recorded)
         }
         _ => unable.unwrap_or_else(|| judged.verdict(session)),
@@ -378,7 +385,7 @@ fn rejudged(
         _ => None,
     };
     let conditions = looked.iter().map(|(condition, scope)| condition.explain(scope, session)).collect();
-    (Rejudged { judgement, expression, conditions }, trace)
+    (Rejudged { judgement, expression, conditions, question }, trace)
 }
 
 /// The verdict that was recorded.
@@ -446,21 +453,29 @@ impl View {
             "context" => Some(Maker::Context(first.cloned())),
             // What a `param` is made of is told on its own.
             "param" | "loop" | "state" if self.state.is_some() => Some(Maker::Run),
-            "prev" => self.prev.map(Maker::Event),
+            "prev" => self.prev.map(|seq| self.maker_of_state(seq, resolution.path.strip_prefix("prev"))),
             "result" if self.result.is_some() => self.result.map(Maker::Event),
-            "item" => self.item.map(item_maker),
+            "item" => self.item.map(|item| match resolution.path.as_str() {
+                "item.attempt" => Maker::Run,
+                "item.previous_error" => item.error.map_or(Maker::Run, Maker::Event),
+                _ => item_maker(item),
+            }),
             "agent" if self.item.is_some_and(|item| item.has_agent) => Some(Maker::Run),
             "map" | "aggregates" if self.map.is_some() => Some(match self.map {
                 Some(MapView::Over(seq)) => Maker::Event(seq),
                 _ => Maker::Run,
             }),
             "captured" => {
-                let previous = first.is_some_and(|name| {
-                    let rest = resolution.path.strip_prefix("captured.");
-                    let rest = rest.and_then(|rest| rest.strip_prefix(name.as_str()));
-                    rest.is_some_and(|rest| rest == ".previous" || rest.starts_with(".previous."))
-                });
-                find(if previous { &self.earlier } else { &self.captured }, first)
+                let rest = resolution.path.strip_prefix("captured.");
+                let rest = rest.zip(first).and_then(|(rest, name)| rest.strip_prefix(name.as_str()));
+                let previous = rest.and_then(|rest| rest.strip_prefix(".previous"));
+                let previous = previous.filter(|rest| rest.is_empty() || rest.starts_with('.'));
+                let (table, rest) = match previous {
+                    Some(previous) => (&self.earlier, Some(previous)),
+                    None => (&self.captured, rest),
+                };
+                let found = table.iter().find(|(known, _)| Some(known) == first);
+                found.map(|(_, seq)| self.maker_of_state(*seq, rest))
             }
             "nodes" => find(&self.outputs, first),
             _ => {
@@ -472,9 +487,17 @@ impl View {
         found.unwrap_or(Maker::Nobody)
     }
 
+    /// Who made a field of what a state left: of its verdict the judgement, else the action.
+    fn maker_of_state(&self, seq: Seq, field: Option<&str>) -> Maker {
+        let is_verdict = matches!(field, Some(".verdict" | ".reason" | ".confidence"));
+        let verdict = self.verdicts.iter().find(|(known, _)| is_verdict && *known == seq);
+        Maker::Event(verdict.map_or(seq, |(_, verdict)| verdict.seq))
+    }
+
     /// Who may have made what its references gave, beside the caller and `context`.
     pub fn makers(&self) -> impl Iterator<Item = Maker> {
         let item = self.item.map(item_maker);
-        self.sources().into_iter().map(Maker::Event).chain(item)
+        let verdicts = self.verdicts.iter().map(|(_, verdict)| Maker::Event(verdict.seq));
+        self.sources().into_iter().map(Maker::Event).chain(item).chain(verdicts)
     }
 }

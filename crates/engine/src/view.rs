@@ -52,6 +52,8 @@ pub struct View {
 /// What was said of a state when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastVerdict {
+    /// The event of the judgement.
+    pub seq: Seq,
     /// The word that judged the state.
     pub verdict: EcoString,
     /// How sure it is, where that is known.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::event::{Datum, EventKind, Listed, Output, Seq};
-use threadline_engine::execute::result::envelope;
+use threadline_engine::execute::result::{envelope, judged_envelope};
 use threadline_engine::replay::output_of;
 use threadline_engine::view::{ItemRef, Load};
 use threadline_lang::{Envelope, ScopeEntry, Value};
@@ -61,9 +61,14 @@ impl<'s> Values<'s> {
             return Ok(output);
         }
         let event = self.reader.event(&self.run, seq)?;
-        let output =
-            output_of(&event).ok_or_else(|| JournalError::Value(format!("event {seq} has no output")))?;
-        let envelope = Arc::new(load_envelope(self.reader, output)?);
+        let envelope = match (&event.kind, output_of(&event)) {
+            (EventKind::Judged(judged), _) => {
+                judged_envelope(&event.at, judged, self.reader.load(&judged.details)?)
+            }
+            (_, Some(output)) => load_envelope(self.reader, output)?,
+            _ => return Err(JournalError::Value(format!("event {seq} has no output"))),
+        };
+        let envelope = Arc::new(envelope);
         self.keep_output(seq, &envelope);
         Ok(envelope)
     }

@@ -21,6 +21,9 @@ const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time between the request to end and force.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The number of lines of stderr that the error of a command has.
+const STDERR_LINES: usize = 5;
+
 /// Gives the values that only the machine knows.
 pub struct RealWorld<'a> {
     /// The project that files are read in.
@@ -239,7 +242,7 @@ impl RealWorld<'_> {
         };
         let stderr = ended.stderr.read().unwrap_or_default();
         let stderr = String::from_utf8_lossy(&stderr);
-        let stderr = last_lines(stderr.trim_end(), 5);
+        let stderr = words::last_lines(&stderr, STDERR_LINES).join("\n");
         let detail = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
         Err(failed(format!("`{shown}` failed, {how}{detail}"), None))
     }
@@ -271,9 +274,4 @@ fn of_file(error: FileError) -> ComputeError {
 fn text(args: &[Value], at: usize) -> Result<&str, ComputeError> {
     let value = args.get(at).ok_or_else(|| failed("an argument is missing", None))?;
     value.as_str().ok_or_else(|| failed(format!("its argument is text, not {}", value.kind()), None))
-}
-
-fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(count)..].join("\n")
 }

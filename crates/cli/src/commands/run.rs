@@ -272,9 +272,11 @@ impl<'a> RunLaunch<'a> {
         let trace = watch.trace_variables;
         let options = ReportOptions { verbose: watch.verbose, trace };
         let mut reporter = Reporter::new(Arc::clone(&plan), journal.run().as_str(), options, progress);
+        let reader = journal.store().reader();
+        reporter = reporter.reading(reader);
         let is_drawn = screen.is_some();
         if let Some(screen) = screen {
-            let values = Values::new(journal.store().reader(), journal.run().clone());
+            let values = Values::new(reader, journal.run().clone());
             reporter = reporter.live(screen, values);
         }
         let reporter = Arc::new(Mutex::new(reporter));

@@ -51,7 +51,8 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
         history.info.id.as_str(),
         ReportOptions::default(),
         Progress::default(),
-    );
+    )
+    .reading(&reader);
     let mut left: BTreeMap<u32, StepOutputs> = BTreeMap::new();
     history.each(|fold, event| {
         reporter.event(event);

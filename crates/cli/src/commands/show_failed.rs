@@ -5,15 +5,18 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::Address;
+use threadline_engine::replay::output_of;
+use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::explain::failures::handle;
-use super::history::History;
+use super::history::{History, of_journal};
 use super::{print, print_styled};
 use crate::exit::CommandFailure;
 use crate::failed_items::{FailedItem, FailedItems};
+use crate::failure_output::last_printed_line;
 use crate::report::first_line;
 use crate::reporter::step_label;
 use crate::table::Table;
@@ -54,7 +57,7 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailu
         let _ = writeln!(out, "{count} of {of} items of `{owner}` failed");
     }
     let about =
-        first.step.as_ref().map_or_else(|| format!("'{}'", first.at), |step| handle(&history.plan, step));
+        first.step.as_ref().map_or_else(|| format!("'{}'", first.at), |step| handle(&history.plan, &step.at));
     let _ = writeln!(
         out,
         "{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
@@ -64,8 +67,7 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailu
 }
 
 fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5], CommandFailure> {
-    let error = item.ended.error.as_deref().unwrap_or_default();
-    let step = item.step.as_ref().map(|step| step_label(&history.plan, step)).unwrap_or_default();
+    let step = item.step.as_ref().map(|step| step_label(&history.plan, &step.at)).unwrap_or_default();
     let mut more = Vec::new();
     if item.ended.attempts > 1 {
         more.push(format!("{} attempts", item.ended.attempts));
@@ -75,9 +77,25 @@ fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5],
         (BAD, format!("✗ {}", item.at)),
         (PLAIN, excerpt(&history.item(item.item)?)),
         (DIM, step),
-        (PLAIN, first_line(error).to_owned()),
+        (PLAIN, error_line(history, item)?),
         (DIM, more.join(", ")),
     ])
+}
+
+/// Why an item failed, on one line: the error of its step, and the last line that the step printed.
+fn error_line(history: &History<'_>, item: &FailedItem) -> Result<String, CommandFailure> {
+    let error = item.ended.error.as_deref().unwrap_or_default();
+    let Some(step) = &item.step else { return Ok(first_line(error).to_owned()) };
+    let event = history.event(step.seq)?;
+    let of_step =
+        output_of(&event).and_then(|output| Some((output, output.meta.get(names::ERROR)?.as_str()?)));
+    // An item may fail although its steps did well at last: then its own error says why.
+    let Some((output, said)) = of_step.filter(|(_, said)| error.starts_with(first_line(said))) else {
+        return Ok(first_line(error).to_owned());
+    };
+    let last = last_printed_line(history.reader, output).map_err(|error| of_journal(&error))?;
+    let said = first_line(said);
+    Ok(last.map_or(said.to_owned(), |last| format!("{said}: {last}")))
 }
 
 fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, CommandFailure> {
@@ -87,7 +105,7 @@ fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, CommandF
         ("at", item.at.as_str().into()),
         ("index", Value::from(item.item.index)),
         ("item", history.item(item.item)?),
-        ("step", text(item.step.as_ref().map(Address::as_str))),
+        ("step", text(item.step.as_ref().map(|step| step.at.as_str()))),
         ("error", ended.error.as_deref().unwrap_or_default().into()),
         ("attempts", Value::from(ended.attempts)),
         ("duration_ms", Value::from(ended.duration_ms)),

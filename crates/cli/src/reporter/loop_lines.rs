@@ -11,7 +11,8 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::diag::{preview, words};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BAD, DIM, GOOD, LineHead, OPEN, Reporter, STDERR_LINES, last_lines, quote, stderr_of, time_of};
+use super::{BAD, DIM, GOOD, LineHead, OPEN, PRINTED_LINES, Reporter, duration_of};
+use crate::failure_output::last_printed_line;
 use crate::loop_progress::has_ignored_failure;
 use crate::report::first_line;
 
@@ -33,11 +34,9 @@ pub(super) struct LoopLines {
 /// What a state did, for the line that is printed once it was judged.
 #[derive(Default)]
 struct StateResult {
-    time: String,
+    time: Option<Duration>,
     value: String,
-    stderr: Vec<String>,
-    /// The last line of stderr.
-    last_words: Option<String>,
+    output: Option<Output>,
 }
 
 impl LoopLines {
@@ -52,10 +51,7 @@ impl LoopLines {
             Datum::Here(value) => format!("= {}", preview(value)),
             Datum::Stored { len, .. } => format!("= {len} bytes"),
         };
-        let stderr = quote(&last_lines(stderr_of(output), STDERR_LINES));
-        let last_words = stderr_of(output).lines().rev().find(|line| !line.trim().is_empty());
-        let last_words = last_words.map(|line| line.trim().to_owned());
-        self.result = StateResult { time: time_of(output), value, stderr, last_words };
+        self.result = StateResult { time: Some(duration_of(output)), value, output: Some(output.clone()) };
     }
 }
 
@@ -86,22 +82,38 @@ impl Reporter<'_> {
         } else {
             let route = describe_route(step, judged);
             let is_judged = step.is_judged() || is_error;
-            let note = match &result.last_words {
+            let note = match result.output.as_ref().filter(|_| is_ignored) {
                 _ if is_judged => reason.to_owned(),
-                Some(said) if is_ignored => format!("{reason}: {said}"),
-                None if is_ignored => reason.to_owned(),
-                _ => named_value(step, &result),
+                Some(output) => match self.last_printed_line(output) {
+                    Some(said) => format!("{reason}: {said}"),
+                    None => reason.to_owned(),
+                },
+                None => named_value(step, &result),
             };
             let pad = self.loop_lines.route_width.saturating_sub(route.width());
             format!("{route}{:pad$}  {note}", "")
         };
-        self.line(&event.at, LineHead::new(style, mark, &result.time), note.trim_end());
-        if is_error || judged.to.is_none() && terminal.is_none() {
+        // The time of the judge counts.
+        let asked = judged.reply.as_ref().map(|reply| Duration::from_millis(reply.elapsed_ms));
+        let time = result.time.into_iter().chain(asked).reduce(|action, judge| action + judge);
+        let time = time.map_or(String::new(), words::duration);
+        self.line(&event.at, LineHead::new(style, mark, &time), note.trim_end());
+        let is_failed = is_error || judged.to.is_none() && terminal.is_none();
+        if is_failed {
             self.failures.report(&event.at, first_line(&judged.reason));
         }
-        if is_error {
-            self.print_all(&result.stderr);
-        }
+        // What failed is the judge, where one was asked.
+        let lines = match (&result.output, &judged.reply) {
+            (_, Some(reply)) if is_error => self.reply_lines(reply),
+            (Some(output), _) if is_failed => self.printed_lines(output, PRINTED_LINES),
+            _ => Vec::new(),
+        };
+        self.print_all(&lines);
+    }
+
+    /// The last line that the action of a state printed, if it can be read.
+    fn last_printed_line(&self, output: &Output) -> Option<String> {
+        last_printed_line(self.reader?, output).ok().flatten()
     }
 
     /// Prints the number of an iteration above its first line.

@@ -1,11 +1,10 @@
 //! An agent that is a program: the message comes on its standard input, the answer on its standard output.
 
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_lang::Value;
 
 use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult, EffectText, ProcessEnding, ProcessSpec};
-use crate::execute::result::{Printed, process_failure, trim_newlines, usage};
+use crate::execute::result::{Printed, process_failure, usage};
 use crate::execute::start_failure;
 
 pub(super) struct CommandProvider {
@@ -38,8 +37,7 @@ impl Provider for CommandProvider {
         let is_accepted = reading.accepts_exit_codes && matches!(end.ending, ProcessEnding::Exited(_));
         let failure =
             process_failure(&end.ending, reading.limits, reading.cut_short).filter(|_| !is_accepted);
-        let stderr = printed.stderr();
-        let output = printed.stdout.as_ref().ok().map(|text| Value::from(trim_newlines(text)));
+        let (output, stderr) = (printed.output(), printed.stderr());
         let answer = match failure {
             Some(failure) => Err(failure),
             None => printed.stdout,

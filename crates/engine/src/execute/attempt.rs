@@ -430,16 +430,13 @@ pub(super) fn process_result(
     } else {
         result::process_failure(&end.ending, limits, cut_short)
     };
-    let stderr = printed.stderr();
-    let (value, output) = match (printed.stdout, failure) {
-        (Err(failure), None) => (Err(failure), None),
-        (text, Some(failure)) => (Err(failure), text.ok()),
-        (Ok(text), None) => match result::read_output(&text, step.format) {
-            Ok(value) if step.format == CaptureFormat::Text => (Ok(value), None),
-            value => (value, Some(text)),
-        },
+    let (output, stderr) = (printed.output(), printed.stderr());
+    let value = match (printed.stdout, failure) {
+        (_, Some(failure)) | (Err(failure), None) => Err(failure),
+        (Ok(text), None) => result::read_output(&text, step.format),
     };
-    let output = output.map(|text| Value::from(result::trim_newlines(&text)));
+    // A value that is the text itself is not kept twice.
+    let output = output.filter(|_| value.is_err() || step.format != CaptureFormat::Text);
     StepResult { value, output, stderr }
 }
 

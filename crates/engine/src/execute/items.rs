@@ -387,20 +387,21 @@ fn printed(left: &Envelope) -> Value {
     printed.cloned().unwrap_or_else(|| Value::from(left.value.to_string()))
 }
 
-/// The number of characters of stderr that stand in the error of an item.
-const STDERR_SHOWN: usize = 2_000;
+/// The number of lines that a step printed that stand in the error of an item.
+const LINES_SHOWN: usize = 10;
 
-/// Why a step failed: its error, and behind an exit code the end of its stderr, which the next attempt and the list of
-/// failures need.
+/// Why a step failed: its error, and behind an exit code the end of what it printed, which the next attempt and the list
+/// of failures need. One line stands behind the error, several below it.
 fn describe_failure(left: &Envelope) -> Option<EcoString> {
     let error = left.meta.get(names::ERROR)?.as_str()?;
     let is_exit = FailureKind::of_meta(&left.meta) == Some(FailureKind::ExitCode);
-    let stderr = left.also.as_ref().filter(|_| is_exit).and_then(|also| also.get(names::STDERR));
-    let stderr = stderr.and_then(Value::as_str).map(str::trim).filter(|stderr| !stderr.is_empty());
-    let Some(stderr) = stderr else { return Some(error.into()) };
-    let cut = stderr.char_indices().rev().nth(STDERR_SHOWN - 1).map_or(0, |(at, _)| at);
-    let mark = if cut == 0 { "" } else { "… " };
-    Some(eco_format!("{error}: {mark}{}", &stderr[cut..]))
+    let tail = result::failure_tails(left, LINES_SHOWN).pop().filter(|_| is_exit);
+    Some(match tail.map(|tail| (tail.before, tail.lines)) {
+        None => error.into(),
+        Some((0, lines)) if lines.len() == 1 => eco_format!("{error}: {}", lines[0].trim_start()),
+        Some((0, lines)) => eco_format!("{error}:\n{}", lines.join("\n")),
+        Some((_, lines)) => eco_format!("{error}:\n…\n{}", lines.join("\n")),
+    })
 }
 
 /// The failure of a list.

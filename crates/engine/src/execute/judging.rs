@@ -7,6 +7,7 @@ use threadline_lang::{Scope, Session};
 
 use super::attempt::{limits_of, shorten};
 use super::effect::{EffectKey, EffectResult, Role};
+use super::result::ClockReading;
 use super::{
     Barrier, Driver, Durability, EnterFolder, Executor, FieldEvaluation, Next, Pending, PendingStage,
     Performance,
@@ -14,7 +15,7 @@ use super::{
 use super::{keep_computed, record};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{self, Act, Resolved};
-use crate::event::{Address, EventKind, JudgedEvent, LoopLimits};
+use crate::event::{Address, EventKind, JudgeReply, JudgedEvent, LoopLimits};
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::{Outcome, Task};
 use crate::view::{Limit, View};
@@ -27,8 +28,25 @@ pub(super) struct PendingVerdict {
     question: Question,
     provider: Box<dyn Provider>,
     cut_short: Option<Limit>,
+    began: ClockReading,
     /// What the question had to compute.
     computed: Vec<Answer>,
+}
+
+/// What came of asking a judge; nothing for a state that has none.
+#[derive(Default)]
+struct JudgeOutcome {
+    verdict: Option<Verdict>,
+    /// What the question had to compute.
+    computed: Vec<Answer>,
+    reply: Option<JudgeReply>,
+}
+
+impl JudgeOutcome {
+    /// The verdict where nobody could be asked.
+    fn of(verdict: Verdict, computed: Vec<Answer>) -> Self {
+        Self { verdict: Some(verdict), computed, reply: None }
+    }
 }
 
 impl Executor<'_> {
@@ -56,7 +74,7 @@ impl Executor<'_> {
     pub(super) fn judge<D: Driver>(self, driver: &mut D, task: Task, view: View) -> Result<Next, D::Error> {
         match self.step(&task).evaluator() {
             Some(Evaluator::Agent(judge)) => self.ask(driver, task, view, judge),
-            _ => self.record_judgement(driver, task, &view, None, Vec::new()),
+            _ => self.record_judgement(driver, task, &view, JudgeOutcome::default()),
         }
     }
 
@@ -64,19 +82,21 @@ impl Executor<'_> {
         let FieldEvaluation { result, computed } = driver.question(self.site(&task, &view), judge)?;
         let mut question = match result {
             Ok(question) => question,
-            Err(verdict) => return self.record_judgement(driver, task, &view, Some(verdict), computed),
+            Err(verdict) => {
+                return self.record_judgement(driver, task, &view, JudgeOutcome::of(verdict, computed));
+            }
         };
         let cut_short = match shorten(&mut question.resolved, view.limit, driver.moment().time) {
             Ok(cut_short) => cut_short,
             Err(failure) => {
                 let verdict = Verdict::error(failure.message);
-                return self.record_judgement(driver, task, &view, Some(verdict), computed);
+                return self.record_judgement(driver, task, &view, JudgeOutcome::of(verdict, computed));
             }
         };
         let limits = limits_of(&question.resolved);
         let Resolved { act: Act::Agent { agent, message }, env, cwd, .. } = &question.resolved else {
             let verdict = Verdict::error("nobody was asked");
-            return self.record_judgement(driver, task, &view, Some(verdict), computed);
+            return self.record_judgement(driver, task, &view, JudgeOutcome::of(verdict, computed));
         };
         let mut provider = agent::provider(agent.clone());
         let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
@@ -84,7 +104,8 @@ impl Executor<'_> {
         let key = EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Judge };
         // What is judged is on disk before the judge hears of it: the action is not done again.
         let barrier = Barrier::Event(view.as_of);
-        let pending = PendingVerdict { task, view, question, provider, cut_short, computed };
+        let began = driver.moment();
+        let pending = PendingVerdict { task, view, question, provider, cut_short, began, computed };
         let pending = Pending(PendingStage::Judge(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
     }
@@ -96,10 +117,16 @@ impl Executor<'_> {
         pending: PendingVerdict,
         result: EffectResult,
     ) -> Result<Next, D::Error> {
-        let PendingVerdict { task, view, question, provider, cut_short, computed } = pending;
+        let PendingVerdict { task, view, question, provider, cut_short, began, computed } = pending;
         let limits = limits_of(&question.resolved);
         let reading = Reading { limits: &limits, cut_short: cut_short.as_ref(), accepts_exit_codes: false };
         let reply = provider.reply(result, &reading);
+        let timing = reply.timing.unwrap_or_else(|| began.until(driver.moment()));
+        let recorded = JudgeReply {
+            answer: reply.printed.as_ref().map(|printed| driver.keep(printed)).transpose()?,
+            stderr: reply.stderr.as_ref().map(|stderr| driver.keep(stderr)).transpose()?,
+            elapsed_ms: u64::try_from(timing.elapsed.as_millis()).unwrap_or(u64::MAX),
+        };
         let verdict = match reply.answer {
             Ok(text) => question.answered(&text),
             Err(failure) => {
@@ -109,7 +136,8 @@ impl Executor<'_> {
                 Verdict::error(eco_format!("the judge `{agent}` gave no answer: {}{said}", failure.message))
             }
         };
-        self.record_judgement(driver, task, &view, Some(verdict), computed)
+        let outcome = JudgeOutcome { reply: Some(recorded), ..JudgeOutcome::of(verdict, computed) };
+        self.record_judgement(driver, task, &view, outcome)
     }
 
     fn record_judgement<D: Driver>(
@@ -117,9 +145,9 @@ impl Executor<'_> {
         driver: &mut D,
         task: Task,
         view: &View,
-        verdict: Option<Verdict>,
-        mut computed: Vec<Answer>,
+        outcome: JudgeOutcome,
     ) -> Result<Next, D::Error> {
+        let JudgeOutcome { verdict, mut computed, reply } = outcome;
         let judgement = driver.judgement(self.site(&task, view), verdict, &computed)?;
         computed.extend(judgement.computed);
         let Judgement { verdict, to, fingerprint, .. } = judgement.result;
@@ -133,6 +161,7 @@ impl Executor<'_> {
             measured: verdict.measured,
             to,
             fingerprint,
+            reply,
         };
         // Whoever acts upon it waits until it is on disk. What only leads to another judgement need not hurry.
         let is_awaited = view.result.is_some() || !judged.computed.is_empty();

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_expect::{ALONE, ExpectationOutcome, Settled};
-use threadline_flow::fields::{Failure, FailureKind, field_names as names};
+use threadline_flow::fields::{Failure, FailureKind, NodeType, field_names as names};
 use threadline_flow::model::CaptureFormat;
 use threadline_lang::diag::words;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
 
 use super::Driver;
-use super::effect::{EffectLimits, ProcessEnd, ProcessEnding};
+use super::effect::{EffectLimits, ProcessEnd, ProcessEnding, Stream};
 use crate::evaluate::{self, Wanted};
-use crate::event::{Millis, Output, Status};
+use crate::event::{Address, JudgedEvent, Millis, Output, Status};
 use crate::view::Limit;
 
 /// The result of an attempt before it is stored.
@@ -141,6 +141,50 @@ pub fn envelope(value: Value, output: Option<Value>, stderr: Option<Value>, meta
         (names::STATE.into(), meta.get(names::STATE).cloned().unwrap_or_else(|| of_meta(names::STATUS))),
     ];
     Envelope { also: Value::object(also).ok(), ..Envelope::new(value, meta) }
+}
+
+/// What a state without an action leaves: the details of its verdict as its value.
+pub fn judged_envelope(at: &Address, judged: &JudgedEvent, details: Value) -> Envelope {
+    let elapsed = judged.reply.as_ref().map_or(0, |reply| reply.elapsed_ms);
+    let meta = Value::record([
+        (names::NODE_TYPE, Value::from(NodeType::State.name())),
+        (names::STATUS, Status::Completed.name().into()),
+        (names::EXECUTION_TIME_MS, Value::from(elapsed)),
+        (names::STATE, at.state().unwrap_or_default().into()),
+    ]);
+    envelope(details, None, None, meta)
+}
+
+/// The end of what a program printed to a stream.
+pub struct PrintedTail {
+    /// The stream.
+    pub stream: Stream,
+    /// Its last lines.
+    pub lines: Vec<String>,
+    /// The number of lines before them.
+    pub before: usize,
+}
+
+/// The end of what a failed step printed: of stderr, and of stdout if stderr is empty, if an agent answered, or if the
+/// step failed because of what it printed. Nothing of a step that is no program.
+pub fn failure_tails(left: &Envelope, max_lines: usize) -> Vec<PrintedTail> {
+    let is_agent = left.meta.get(names::AGENT_ID).is_some();
+    if !is_agent && left.meta.get(names::CPU_TIME_MS).is_none() {
+        return Vec::new();
+    }
+    let text = |name: &str| left.also.as_ref()?.get(name)?.as_str().filter(|text| !text.trim().is_empty());
+    let (stdout, stderr) = (text(names::OUTPUT), text(names::STDERR));
+    let is_unfit =
+        matches!(FailureKind::of_meta(&left.meta), Some(FailureKind::Format | FailureKind::Expectation));
+    let stdout = stdout.filter(|_| is_agent || is_unfit || stderr.is_none());
+    let streams = [(Stream::Stdout, stdout), (Stream::Stderr, stderr)];
+    let tails = streams.into_iter().filter_map(|(stream, text)| Some((stream, text?)));
+    let tails = tails.map(|(stream, text)| {
+        let lines = words::last_lines(text, max_lines);
+        let before = text.trim_end().split('\n').count() - lines.len();
+        PrintedTail { stream, lines: lines.into_iter().map(Into::into).collect(), before }
+    });
+    tails.collect()
 }
 
 /// Everything that is known about how a step went.
@@ -328,6 +372,8 @@ pub(crate) fn trim_newlines(text: &str) -> &str {
 /// What a process printed, as text.
 pub(crate) struct Printed {
     pub(crate) stdout: Result<String, Failure>,
+    /// What it printed to stdout for people, where it is not UTF-8.
+    lossy: Option<String>,
     stderr: String,
 }
 
@@ -335,15 +381,23 @@ impl Printed {
     pub(crate) fn of(end: &mut ProcessEnd) -> Self {
         let stdout = std::mem::replace(&mut end.stdout, Ok(Vec::new()));
         let stdout = stdout.map_err(|why| Failure::new(FailureKind::OutputTooLarge, why));
+        let mut lossy = None;
         let stdout = stdout.and_then(|bytes| {
             String::from_utf8(bytes).map_err(|error| {
+                lossy = Some(String::from_utf8_lossy(error.as_bytes()).into_owned());
                 let at = error.utf8_error().valid_up_to();
                 let message =
                     format!("its output is not UTF-8 at byte {at}; pipe it through `base64`, or into a file");
                 Failure::new(FailureKind::Format, message)
             })
         });
-        Self { stdout, stderr: String::from_utf8_lossy(&end.stderr).into_owned() }
+        Self { stdout, lossy, stderr: String::from_utf8_lossy(&end.stderr).into_owned() }
+    }
+
+    /// What it printed to stdout, with a mark in place of what is not UTF-8.
+    pub(crate) fn output(&self) -> Option<Value> {
+        let text = self.stdout.as_ref().ok().or(self.lossy.as_ref())?;
+        Some(Value::from(trim_newlines(text)))
     }
 
     pub(crate) fn stderr(&self) -> Option<Value> {

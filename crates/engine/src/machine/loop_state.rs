@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_flow::model::{Shape, Terminal};
-use threadline_flow::plan::Read;
+use threadline_flow::plan::{Read, StepNumber};
 use threadline_lang::Value;
 
 use super::{
@@ -176,23 +176,21 @@ impl Machine {
         };
         let to = judged.to.as_ref().map(position).transpose()?;
         let from = find(&self.frames, &Address::root())?.position;
-        if let Some(output) = find(&self.active, at)?.output {
-            let scope = find_mut(&mut self.scopes, &Address::root())?;
-            let JudgedEvent { verdict, confidence, reason, .. } = judged;
-            let (verdict, confidence, reason) = (verdict.clone(), confidence.clone(), reason.clone());
-            scope.names.verdicts.insert(output, PastVerdict { verdict, confidence, reason });
-            let last = self.frames.get(&Address::root()).and_then(|frame| frame.prev);
-            let ScopeNames { captured, earlier, verdicts, .. } = &mut scope.names;
-            let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);
-            verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
+        let step = self.plan.lists[STEPS as usize].steps[from];
+        let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
+        let is_error = judged.verdict == crate::event::ERROR;
+        let leads_on = if terminal.is_some() { !is_error } else { to.is_some() };
+        match find(&self.active, at)?.output {
+            Some(output) => self.keep_verdict(output, judged)?,
+            // One that did nothing leaves its verdict, unless it is judged again.
+            None if leads_on => self.leave_verdict(step, judged)?,
+            None => {}
         }
         // What leads nowhere is done again, and compared with what was before it.
         if let (Some(measured), Some(_)) = (&judged.measured, to) {
             self.loop_mut()?.measured.insert(from, measured.clone());
         }
-        let step = self.plan.lists[STEPS as usize].steps[from];
-        let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
-        let failed = judged.verdict == crate::event::ERROR && (to.is_none() || terminal.is_some());
+        let failed = is_error && (to.is_none() || terminal.is_some());
         if let Some(most) = self.time_spent(Duration::ZERO).filter(|_| failed) {
             // Nothing of the state is wrong but the time that the loop has taken.
             self.active.remove(at);
@@ -200,7 +198,7 @@ impl Machine {
         }
         match (terminal, to) {
             // What ends the loop and cannot be done has not ended it.
-            (Some(_), _) if judged.verdict == crate::event::ERROR => self.state_failed(at),
+            (Some(_), _) if is_error => self.state_failed(at),
             (Some(terminal), _) => self.ended_in(at, terminal),
             (None, None) => self.state_failed(at),
             (None, Some(to)) => {
@@ -208,6 +206,32 @@ impl Machine {
                 self.go_on(from, to, judged.fingerprint)
             }
         }
+    }
+
+    /// Keeps the verdict on what an event recorded, as long as that can be read.
+    fn keep_verdict(&mut self, output: Seq, judged: &JudgedEvent) -> Applied {
+        let last = self.frames.get(&Address::root()).and_then(|frame| frame.prev);
+        let names = &mut find_mut(&mut self.scopes, &Address::root())?.names;
+        let JudgedEvent { verdict, confidence, reason, .. } = judged;
+        let (verdict, confidence, reason) = (verdict.clone(), confidence.clone(), reason.clone());
+        names.verdicts.insert(output, PastVerdict { seq: self.last, verdict, confidence, reason });
+        let ScopeNames { captured, earlier, verdicts, .. } = names;
+        let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);
+        verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
+        Ok(())
+    }
+
+    /// A state without an action was judged: the judgement is what it leaves, for `prev` and for its capture.
+    fn leave_verdict(&mut self, step: StepNumber, judged: &JudgedEvent) -> Applied {
+        let seq = self.last;
+        find_mut(&mut self.frames, &Address::root())?.prev = Some(seq);
+        if let Some(capture) = &self.plan.steps[step as usize].step.capture {
+            let names = &mut find_mut(&mut self.scopes, &Address::root())?.names;
+            if let Some(earlier) = names.captured.insert(capture.value.clone(), seq) {
+                names.keep_earlier(&capture.value, earlier);
+            }
+        }
+        self.keep_verdict(seq, judged)
     }
 
     /// No route fits: the state has failed, and the loop with it.

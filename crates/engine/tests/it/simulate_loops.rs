@@ -285,6 +285,7 @@ impl Driven {
             to: Some(to.into()),
             measured: None,
             fingerprint: Hash::of(self.seq.to_string().as_bytes()),
+            reply: None,
         };
         self.take(time, at, EventKind::Judged(Box::new(judged)))
     }

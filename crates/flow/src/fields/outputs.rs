@@ -344,8 +344,12 @@ static TRIGGER: StepOutput = StepOutput {
     ]],
 };
 
-static STATE: StepOutput =
-    StepOutput { kind: None, doc: "null: a state without an action is only judged", value: &[], meta: &[] };
+static STATE: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "what the verdict on a state without an action was made of, such as the answer of its judge",
+    value: &[],
+    meta: &[],
+};
 
 /// The fields that the `meta` of every step can have.
 pub static META: [OutputField; 9] = [

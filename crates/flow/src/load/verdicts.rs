@@ -53,7 +53,8 @@ impl WorkflowLoader {
         if !matches!(step.action, Action::Nothing) {
             return;
         }
-        let of_steps = |name: &str| STEP.key(name).is_some_and(|key| key.name != "name");
+        let of_steps =
+            |name: &str| STEP.key(name).is_some_and(|key| key.name != "name" && key.name != "capture");
         for found in fields.all().iter().filter(|found| of_steps(found.key.name)) {
             let message = format!("`{}` only applies to an action, but this state has none", found.written);
             self.report(Check::KeyNotHere.at(found.entry.key_span, message));

@@ -14,7 +14,7 @@ use threadline_lang::diag::Span;
 use super::check::{Checker, Reader, field_after};
 use super::{ResolvedRoutes, SELF, States};
 use crate::checks::Check;
-use crate::model::{Action, Moment, Routes, Shape, Step, Target, Terminal};
+use crate::model::{Moment, Routes, Shape, Step, Target, Terminal};
 
 pub(super) use ways::RouteGraph;
 
@@ -134,12 +134,8 @@ fn graph(maintain: bool, steps: &[Arc<Step>], states: &States) -> RouteGraph {
         next.dedup();
         next
     });
-    let acts = steps.iter().map(|step| !matches!(step.action, Action::Nothing));
-    let captures = steps.iter().map(|step| {
-        let capture = step.capture.as_ref().filter(|_| !matches!(step.action, Action::Nothing));
-        capture.map(|capture| capture.value.clone())
-    });
-    RouteGraph::new(states.initial, next.collect(), captures.collect(), acts.collect())
+    let captures = steps.iter().map(|step| step.capture.as_ref().map(|capture| capture.value.clone()));
+    RouteGraph::new(states.initial, next.collect(), captures.collect())
 }
 
 /// Whether a state is terminal.

@@ -116,6 +116,32 @@ pub fn shorten_middle(text: &str, max_chars: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &text[..at(first)], &text[at(length - last)..]))
 }
 
+/// The number of characters that [`last_lines`] gives of each line, on average.
+const LINE_CHARS: usize = 200;
+
+/// The last lines of a text, without the blank end of it. Together they have at most 200 characters for each line that
+/// is asked for; a line that has more begins with `…`.
+pub fn last_lines(text: &str, max_lines: usize) -> Vec<Cow<'_, str>> {
+    let text = text.trim_end();
+    let mut left = max_lines.saturating_mul(LINE_CHARS);
+    let mut lines = Vec::new();
+    for line in text.rsplit('\n').take(max_lines).take_while(|_| !text.is_empty()) {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if left == 0 {
+            break;
+        }
+        let start = line.char_indices().rev().nth(left - 1).map_or(0, |(at, _)| at);
+        lines.push(if start == 0 {
+            Cow::Borrowed(line)
+        } else {
+            Cow::Owned(format!("…{}", &line[start..]))
+        });
+        left = left.saturating_sub(line.len().max(1));
+    }
+    lines.reverse();
+    lines
+}
+
 /// Whether a character does something to a terminal or to the text around it, instead of being seen: a
 /// control character, or a mark of the direction of text.
 pub fn is_steering(char: char) -> bool {
@@ -188,6 +214,19 @@ mod tests {
         assert_eq!(shorten("äöüß", 3), "äöü…");
         assert_eq!(shorten_middle("abcdefgh", 8), "abcdefgh");
         assert_eq!(shorten_middle("abcdefghi", 8), "abcd…ghi");
+    }
+
+    #[test]
+    fn the_last_lines_of_a_text() {
+        assert_eq!(last_lines("", 3), Vec::<&str>::new());
+        assert_eq!(last_lines("\n \n", 3), Vec::<&str>::new());
+        assert_eq!(last_lines("a", 3), ["a"]);
+        assert_eq!(last_lines("a\r\nb\n\nc\n\n", 2), ["", "c"]);
+        assert_eq!(last_lines("a\r\nb", usize::MAX), ["a", "b"]);
+        let long = format!("{}ß", "ä".repeat(1_000_000));
+        let shown = last_lines(&long, 1);
+        assert_eq!(shown, [format!("…{}ß", "ä".repeat(LINE_CHARS - 1))]);
+        assert_eq!(last_lines(&format!("{long}\nend"), 1), ["end"]);
     }
 
     #[test]

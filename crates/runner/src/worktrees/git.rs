@@ -5,10 +5,13 @@
 //! A worktree may hold whatever the steps of an item wrote. So once the repository is known every call names
 //! it, and what the files of a worktree say about a repository, its settings or its attributes is not read.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use threadline_lang::diag::words;
 
 use super::error::WorktreeError;
 use crate::process::{ChildEnding, Control, Environment, OWN_GIT, Spec, Stdin, run};
@@ -222,7 +225,10 @@ impl GitCall<'_> {
         let ended =
             run(&spec, &Control::new(), &mut |_, _| {}).map_err(|error| WorktreeError::NoGit { error })?;
         let unread = |error| WorktreeError::io(&self.git.spool, &error);
-        let said = last_lines(&ended.stderr.read().map_err(unread)?);
+        let stderr = ended.stderr.read().map_err(unread)?;
+        let stderr = String::from_utf8_lossy(&stderr);
+        let said = words::last_lines(&stderr, KEPT_LINES).into_iter().map(Cow::into_owned);
+        let said = said.filter(|line| !line.trim().is_empty()).collect();
         let code = match ended.how {
             ChildEnding::Exited(code) => code,
             how => {
@@ -306,10 +312,4 @@ pub(super) fn path(bytes: &[u8]) -> PathBuf {
 /// Whether git says that it read half of what another git was just writing about a worktree.
 fn is_passing(line: &str) -> bool {
     line.contains("failed to read") && line.contains("worktrees/")
-}
-
-fn last_lines(bytes: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(KEPT_LINES)..].iter().map(|&line| line.to_owned()).collect()
 }

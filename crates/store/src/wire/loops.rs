@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadline_engine::event::{Datum, JudgedEvent, LoopEnd, LoopLimits, LoopReason};
+use threadline_engine::event::{Datum, JudgeReply, JudgedEvent, LoopEnd, LoopLimits, LoopReason};
 use threadline_lang::Value;
 
 use super::datum::{datum, read_datum};
@@ -45,6 +45,7 @@ pub(super) fn judged_fields(judged: &JudgedEvent) -> StoredFields {
     fields.extend(judged.confidence.as_ref().map(|number| ("confidence", number_value(number))));
     fields.extend(judged.measured.as_ref().map(|number| ("measured", number_value(number))));
     fields.extend(judged.to.as_ref().map(|to| ("to", Value::from(to))));
+    fields.extend(judged.reply.as_ref().map(|reply| ("reply", reply_value(reply))));
     fields
 }
 
@@ -59,6 +60,24 @@ pub(super) fn read_judged(reader: &mut FieldReader<'_>) -> FieldResult<JudgedEve
         measured: reader.optional("measured").map(read_number).transpose()?,
         to: reader.optional_text("to")?,
         fingerprint: reader.hash("print")?,
+        reply: reader.optional("reply").map(read_reply).transpose()?,
+    })
+}
+
+fn reply_value(reply: &JudgeReply) -> Value {
+    let mut fields = vec![("elapsed_ms", Value::from(reply.elapsed_ms))];
+    fields.extend(reply.answer.as_ref().map(|answer| ("answer", datum(answer))));
+    fields.extend(reply.stderr.as_ref().map(|stderr| ("stderr", datum(stderr))));
+    Value::record(fields)
+}
+
+fn read_reply(value: &Value) -> FieldResult<JudgeReply> {
+    FieldReader::read_all(value, |reader| {
+        Ok(JudgeReply {
+            answer: reader.optional("answer").map(read_datum).transpose()?,
+            stderr: reader.optional("stderr").map(read_datum).transpose()?,
+            elapsed_ms: reader.count("elapsed_ms")?,
+        })
     })
 }
 

@@ -323,6 +323,9 @@ impl ExplainedFields<'_, '_> {
             };
             let origin = state.evaluate.as_ref().map(|evaluate| &evaluate.origin);
             self.add("evaluate", origin, shown);
+            if let Some(question) = &judged.question {
+                self.add("prompt", origin, ExplainedValue::Text(question.clone()));
+            }
         }
         for ((condition, _), tree) in state.routes.conditions.iter().zip(&judged.conditions) {
             let name = field_of(self.step, Some(&condition.origin));

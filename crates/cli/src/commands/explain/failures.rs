@@ -17,6 +17,7 @@ use super::explanation::{ExplainedReference, Readers, StepExplanation, explain_s
 use super::target::ExplainTarget;
 use super::text::ExplanationPrinter;
 use crate::exit::CommandFailure;
+use crate::failure_output::printed_lines;
 use crate::report::{first_line, further_lines, visible};
 use crate::reporter::{FailureLog, describe_missing_route, label};
 
@@ -27,6 +28,9 @@ const DIM: Style = Style::new().dimmed();
 /// The maximum number of failed steps in the summary, and of references of each of them.
 const MAX_STEPS: usize = 5;
 const MAX_REFERENCES: usize = 10;
+
+/// The maximum number of lines that a failed step printed.
+const PRINTED_LINES: usize = 10;
 
 /// The failed steps of a run, and what the screen has said about them.
 pub(crate) struct FailureSummary<'s> {
@@ -108,6 +112,12 @@ impl FailureSummary<'_> {
             if !error.is_empty() {
                 let (first, more) = (visible(first_line(&error)), further_lines(&error, "    "));
                 out = format!(": {first}\n{more}");
+            }
+            if let Some(ended) = told.ended.as_ref().filter(|_| told.judged.is_none()) {
+                for line in printed_lines(teller.history.reader, &ended.output, PRINTED_LINES) {
+                    // Writing into a text cannot fail.
+                    let _ = writeln!(out, "    {}", teller.secrets.iter().fold(line, hide));
+                }
             }
         }
         let references: Vec<&ExplainedReference> = told.references().take(MAX_REFERENCES).collect();

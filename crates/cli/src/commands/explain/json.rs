@@ -1,13 +1,14 @@
 //! Explanations as JSON.
 
-use threadline_engine::event::{Address, EventKind, Seq};
+use threadline_engine::event::{Address, Datum, EventKind, Seq, Status};
 use threadline_engine::replay::Maker;
 use threadline_flow::fields::field_names as names;
 use threadline_flow::shell::Delivery;
 use threadline_lang::diag::preview;
 use threadline_lang::{Explanation, Value};
+use threadline_runner::values::load_envelope;
 
-use super::super::history::{History, time_text};
+use super::super::history::{History, of_journal, time_text};
 use super::explanation::{
     AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers,
     StepExplanation,
@@ -48,7 +49,7 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
         ("reproducible", told.reproducible.map_or(Value::NULL, Value::from)),
         ("fields", Value::sequence(fields?)),
         ("problems", Value::sequence(problems)),
-        ("ended", told.ended.as_ref().map_or(Value::NULL, ended)),
+        ("ended", told.ended.as_ref().map_or(Ok(Value::NULL), |end| ended(history, end))?),
     ]);
     let Some(judged) = &told.judged else { return Ok(known) };
     let judged = of_state(history, judged)?;
@@ -60,6 +61,8 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
 /// The verdict on a state, and its route.
 fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, CommandFailure> {
     let judged = &told.recorded;
+    let load = |datum: Option<&Datum>| datum.map_or(Ok(Value::NULL), |datum| history.load(datum));
+    let reply = judged.reply.as_ref();
     Ok(Value::record([
         ("verdict", judged.verdict.as_str().into()),
         ("confidence", judged.confidence.clone().unwrap_or_default()),
@@ -67,10 +70,13 @@ fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, C
         ("details", history.load(&judged.details)?),
         ("to", judged.to.as_ref().map_or(Value::NULL, |to| to.as_str().into())),
         ("by", told.by.map_or(Value::NULL, |by| by.text(&judged.verdict).as_str().into())),
+        ("answer", load(reply.and_then(|reply| reply.answer.as_ref()))?),
+        ("stderr", load(reply.and_then(|reply| reply.stderr.as_ref()))?),
+        ("duration_ms", reply.map_or(Value::NULL, |reply| Value::from(reply.elapsed_ms))),
     ]))
 }
 
-fn ended(ended: &AttemptEnd) -> Value {
+fn ended(history: &History<'_>, ended: &AttemptEnd) -> Result<Value, CommandFailure> {
     let meta = |name: &str| ended.output.meta.get(name).cloned();
     let mut entries = vec![
         ("event", Value::from(ended.seq)),
@@ -80,7 +86,13 @@ fn ended(ended: &AttemptEnd) -> Value {
         ("retried", ended.retried.into()),
     ];
     entries.extend(meta(names::RUN_ID).map(|run| ("called", run)));
-    Value::record(entries)
+    if ended.output.status == Status::Failed {
+        let left = load_envelope(history.reader, &ended.output).map_err(|error| of_journal(&error))?;
+        let printed = |name: &str| left.also.as_ref().and_then(|also| also.get(name)).cloned();
+        entries.push(("stdout", printed(names::OUTPUT).unwrap_or_default()));
+        entries.push(("stderr", printed(names::STDERR).unwrap_or_default()));
+    }
+    Ok(Value::record(entries))
 }
 
 fn field(

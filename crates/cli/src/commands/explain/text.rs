@@ -7,7 +7,7 @@ use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, Status};
 use threadline_engine::replay::{Evaluated, Maker};
 use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
-use threadline_lang::diag::excerpt;
+use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 
 use super::super::history::{History, clock_text};
@@ -16,6 +16,7 @@ use super::explanation::{
 };
 use super::json::label;
 use crate::exit::CommandFailure;
+use crate::failure_output::{printed_lines, reply_lines};
 use crate::report::{Report, explanation_text, first_line, further_lines, visible};
 use crate::reporter::describe_missing_route;
 use crate::table::Table;
@@ -87,6 +88,15 @@ impl ExplanationPrinter<'_, '_> {
         for field in &told.fields {
             self.field(told, field, out)?;
         }
+        if let Some(ended) = told.ended.as_ref().filter(|ended| ended.output.status == Status::Failed) {
+            let lines = printed_lines(self.history.reader, &ended.output, self.max_lines());
+            if !lines.is_empty() {
+                let _ = writeln!(out, "    {BOLD}printed{BOLD:#}");
+            }
+            for line in lines {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
         if let Some(judged) = &told.judged {
             out.push_str(&self.led(told, judged));
         }
@@ -108,6 +118,12 @@ impl ExplanationPrinter<'_, '_> {
     fn led(&self, told: &StepExplanation, judged: &ExplainedJudgement) -> String {
         let recorded = &judged.recorded;
         let mut out = further_lines(&recorded.reason, "      ");
+        if let Some(reply) = &recorded.reply {
+            let _ = writeln!(out, "    {BOLD}answer{BOLD:#}");
+            for line in reply_lines(self.history.reader, reply, self.max_lines()) {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
         if let Datum::Here(details) = &recorded.details
             && details.as_object().is_some_and(|details| details.iter().next().is_some())
         {
@@ -238,15 +254,21 @@ impl ExplanationPrinter<'_, '_> {
         if self.full { value.to_json(JsonStyle::Compact) } else { excerpt(value) }
     }
 
+    /// The maximum number of lines of a text.
+    fn max_lines(&self) -> usize {
+        const LINES: usize = 20;
+        if self.full { usize::MAX } else { LINES }
+    }
+
     /// A text of several lines.
     fn block(&self, text: &str) -> String {
-        const LINES: usize = 20;
         let count = text.lines().count();
-        let shown = if self.full { count } else { LINES };
+        let shown = self.max_lines();
         let mut lines: Vec<String> =
             text.lines().take(shown).map(|line| format!("      {DIM}│{DIM:#} {}", visible(line))).collect();
         if count > shown {
-            lines.push(format!("      {DIM}│ {} more lines{DIM:#}", count - shown));
+            let more = count - shown;
+            lines.push(format!("      {DIM}│ {more} more {}{DIM:#}", words::plural(&more, "line")));
         }
         lines.join("\n")
     }

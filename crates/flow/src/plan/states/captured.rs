@@ -206,18 +206,13 @@ impl Checker<'_> {
         }
         let what = if reference.path.starts_with("json") { "json" } else { "prev" };
         let none = !set.has(state);
-        let Some(graph) = &self.loop_graph else { return false };
+        // Only the initial state can be entered before any other.
         let problem = if none {
             let message = format!("`{what}` reads the previous state, but `{here}` has none");
             Check::NoStepBefore.at(span, message)
-        } else if state == graph.initial {
+        } else {
             let message = format!("`{what}` reads the previous state, but the first `{here}` has none");
             Check::NoStepBefore.at(span, message).hint(Self::with_default(reader, &reference.path))
-        } else {
-            let path = shown(&graph.idle().way(state), &self.plan.lists[0].names);
-            let message = format!("`{what}` reads the previous state with an action, but there may be none");
-            let problem = Check::NoStepBefore.at(span, message);
-            problem.note(format!("none on the path {path}")).hint(Self::with_default(reader, &reference.path))
         };
         self.problem(problem);
         true

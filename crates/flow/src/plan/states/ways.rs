@@ -16,10 +16,8 @@ pub(in crate::plan) struct RouteGraph {
     pub(super) initial: usize,
     /// Where each leads, each state once.
     pub(super) next: Vec<Vec<usize>>,
-    /// What each captures, when it does anything.
+    /// What each captures.
     captures: Vec<Option<EcoString>>,
-    /// Whether each does anything.
-    acts: Vec<bool>,
     /// By name: the walks without it and behind it.
     names: BTreeMap<EcoString, Arc<Known>>,
     before: Option<Arc<Known>>,
@@ -75,17 +73,11 @@ impl Reached {
 }
 
 impl RouteGraph {
-    pub(super) fn new(
-        initial: usize,
-        next: Vec<Vec<usize>>,
-        captures: Vec<Option<EcoString>>,
-        acts: Vec<bool>,
-    ) -> Self {
+    pub(super) fn new(initial: usize, next: Vec<Vec<usize>>, captures: Vec<Option<EcoString>>) -> Self {
         Self {
             initial,
             next,
             captures,
-            acts,
             names: BTreeMap::new(),
             before: None,
             #[cfg(test)]
@@ -140,7 +132,7 @@ impl RouteGraph {
                 next[to].push(from);
             }
         }
-        let back = Self::new(self.initial, next, Vec::new(), Vec::new());
+        let back = Self::new(self.initial, next, Vec::new());
         back.walk(ends, |_, _| true)
     }
 
@@ -159,11 +151,6 @@ impl RouteGraph {
         self.walk([self.initial], |from, _| !self.makes(from, name))
     }
 
-    /// The states that are come to before anything is done.
-    pub(super) fn idle(&self) -> Reached {
-        self.walk([self.initial], |from, _| !self.acts[from])
-    }
-
     /// What is known of a name within an iteration: it begins without it, whatever was captured before.
     pub(super) fn known(&mut self, name: &EcoString) -> Arc<Known> {
         if let Some(known) = self.names.get(name) {
@@ -177,16 +164,17 @@ impl RouteGraph {
         known
     }
 
-    /// The states before which nothing may have been done, and those before which something may.
+    /// The states before which there may be no other, and those before which there may be one.
     pub(super) fn before(&mut self) -> Arc<Known> {
         if let Some(known) = &self.before {
             return Arc::clone(known);
         }
         let entered = self.entered();
-        let acting = (0..self.next.len()).filter(|state| self.acts[*state] && entered.has(*state));
-        let behind = acting.flat_map(|state| self.next[state].iter().copied());
+        let entered = (0..self.next.len()).filter(|state| entered.has(*state));
+        let behind = entered.flat_map(|state| self.next[state].iter().copied());
         let set = self.walk(behind, |_, _| true).set();
-        let known = Arc::new(Known { unset: self.idle().set(), set });
+        let unset = self.walk([self.initial], |_, _| false).set();
+        let known = Arc::new(Known { unset, set });
         self.before = Some(Arc::clone(&known));
         known
     }
@@ -219,7 +207,7 @@ mod tests {
     fn graph(states: &[(Option<&str>, &[usize])]) -> RouteGraph {
         let next = states.iter().map(|(_, next)| next.to_vec()).collect();
         let captures = states.iter().map(|(capture, _)| capture.map(EcoString::from)).collect();
-        RouteGraph::new(0, next, captures, vec![true; states.len()])
+        RouteGraph::new(0, next, captures)
     }
 
     #[test]

@@ -76,7 +76,8 @@ impl<'a> LiveView<'a> {
     pub(crate) fn release(&mut self, run: &str) {
         let more = std::mem::take(&mut self.more);
         if more > 0 {
-            self.screen.print(&format!("{DIM}… {more} lines before: threadline show {run}{DIM:#}"));
+            let more = words::count(more, "line");
+            self.screen.print(&format!("{DIM}… {more} before: threadline show {run}{DIM:#}"));
         }
         for line in std::mem::take(&mut self.kept) {
             self.screen.print(&line);

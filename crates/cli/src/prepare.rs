@@ -14,7 +14,7 @@ use threadline_flow::problem::Problem;
 use threadline_lang::diag::{nearest, words};
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
-use threadline_runner::reload::{self, ImportError};
+use threadline_runner::reload::{self, ImportError, ImportedExports};
 use threadline_store::JournalReader;
 
 use crate::arguments::WorkflowArguments;
@@ -126,7 +126,7 @@ pub(crate) fn read_imports(
     workflow: &Workflow,
     given: &[String],
     reader: &JournalReader,
-) -> Result<Value, CommandFailure> {
+) -> Result<ImportedExports, CommandFailure> {
     let given = given_imports(workflow, given)?;
     reload::imports(workflow, &given, reader).map_err(|error| match error {
         ImportError::Journal(error) => of_journal(&error),

@@ -75,7 +75,8 @@ pub(crate) struct Reporter<'a> {
     reader: Option<&'a JournalReader>,
     remarks: Remarks,
     progress: Progress,
-    steps: StatusCounts,
+    /// How each step ended last. The states of a loop are counted by its progress.
+    steps: BTreeMap<Address, Status>,
     started_at: Option<Millis>,
     partial_lines: PartialLines,
     large_lists: LargeLists,
@@ -129,7 +130,7 @@ impl<'a> Reporter<'a> {
             options,
             reader: None,
             remarks: Remarks::new(options.trace),
-            steps: StatusCounts::default(),
+            steps: BTreeMap::new(),
             started_at: None,
             partial_lines: PartialLines::default(),
             large_lists: LargeLists::restore(&progress, options.verbose),
@@ -162,8 +163,23 @@ impl<'a> Reporter<'a> {
     /// The executions that failed and were neither made good nor tolerated, in the order of their failures.
     pub(crate) fn failed_steps(&self) -> Vec<Address> {
         let mut failed: Vec<_> = self.progress.failed_steps.executions().collect();
-        failed.sort_by_key(|(_, seq)| *seq);
+        // Items that run side by side fail in any order.
+        failed.sort_by_key(|(at, seq)| {
+            let is_item = at.is_in_items();
+            (is_item, if is_item { 0 } else { *seq }, at.items().collect::<Vec<_>>(), *seq)
+        });
         failed.into_iter().map(|(at, _)| at.clone()).collect()
+    }
+
+    /// What runs now, as lines: steps, and items with their current step.
+    pub(crate) fn running_lines(&mut self) -> Vec<String> {
+        let label = |at: &Address| visible(label(&self.plan, at).trim());
+        let running = self.progress.running().map(|(at, work)| {
+            let step = work.step.as_ref().filter(|step| *step != at);
+            let step = step.map_or(String::new(), |step| format!(": {}", label(step)));
+            format!("{DIM}▸{DIM:#} {}{step} {DIM}is running{DIM:#}", label(at))
+        });
+        running.collect()
     }
 
     /// What the screen has said about failures.
@@ -293,7 +309,7 @@ impl<'a> Reporter<'a> {
                 let error = error_of(output);
                 let reason = self.failures.line_reason(&event.at, first_line(&error));
                 let note = format!("{reason}, again in {}", pause(event.time, *until));
-                self.line(&event.at, LineHead::new(BAD, "↻", &time_of(output)), &note);
+                self.line(&event.at, LineHead::new(OPEN, "↻", &time_of(output)), &note);
             }
             EventKind::Expanded { count, parallel, .. } => self.expanded(&event.at, *count, *parallel),
             EventKind::ItemRetrying { error, until } => {
@@ -302,7 +318,7 @@ impl<'a> Reporter<'a> {
                 let reason = reason.map_or(String::new(), |reason| format!("{reason}, "));
                 let note = format!("{reason}again in {}", pause(event.time, *until));
                 if self.shows_failure(&event.at) {
-                    self.line(&event.at, LineHead::new(BAD, "↻", ""), &note);
+                    self.line(&event.at, LineHead::new(OPEN, "↻", ""), &note);
                 }
             }
             EventKind::ItemEnded(ended) => {
@@ -313,7 +329,12 @@ impl<'a> Reporter<'a> {
             }
             EventKind::Paused { reason } => {
                 self.release_loop_lines();
-                self.print(&format!("{DIM}paused: {reason}{DIM:#}"));
+                let done = self.progress.active_lists().map(|list| {
+                    let name = visible(&self.column.label(&self.plan, &list.at));
+                    format!("; {} of {} items of {} done", list.done(), list.total, name.trim())
+                });
+                let done: String = done.collect();
+                self.print(&format!("{DIM}paused: {reason}{done}{DIM:#}"));
             }
             EventKind::Judged(judged) => {
                 self.loop_lines.held_back = true;
@@ -486,8 +507,8 @@ impl<'a> Reporter<'a> {
     fn count(&mut self, at: &Address, status: Status) {
         let action = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step.action);
         let is_phase = action.is_some_and(|action| matches!(action, Action::Phase(_)) || is_map(action));
-        if !is_phase && at.items().next().is_none() {
-            self.steps.add(status);
+        if !is_phase && at.items().next().is_none() && self.plan.states.is_none() {
+            self.steps.insert(at.clone(), status);
         }
     }
 
@@ -498,10 +519,14 @@ impl<'a> Reporter<'a> {
             failed: sum.failed + list.failed,
             skipped: sum.skipped + list.skipped,
         });
-        let counts = match (items.is_empty(), self.steps.is_empty()) {
-            (true, _) => self.steps.text(None),
+        let mut steps = StatusCounts::default();
+        for status in self.steps.values() {
+            steps.add(*status);
+        }
+        let counts = match (items.is_empty(), steps.is_empty()) {
+            (true, _) => steps.text(None),
             (false, true) => items.text(Some("item")),
-            (false, false) => format!("{}; {}", self.steps.text(Some("step")), items.text(Some("item"))),
+            (false, false) => format!("{}; {}", steps.text(Some("step")), items.text(Some("item"))),
         };
         let elapsed = self.started_at.map_or(String::new(), |then| format!(" in {}", pause(then, time)));
         let (style, word) = match outcome {
@@ -691,7 +716,7 @@ mod tests {
         let (computed, parallel, rules) = (Vec::new(), 1, Rules::STRICT);
         let mut happened = vec![(
             "map".to_owned(),
-            EventKind::Expanded { as_of: 1, computed, items, count, parallel, rules },
+            EventKind::Expanded { as_of: 1, computed, items, count, read: None, parallel, rules },
         )];
         happened.extend((0..count).map(|index| {
             let ended = ItemEnded {

@@ -34,6 +34,8 @@ pub(crate) struct Screen {
     pending: String,
     /// The width of each line of the block on the screen.
     drawn: Vec<usize>,
+    /// Whether the user wants no colours.
+    is_plain: bool,
 }
 
 impl Screen {
@@ -41,9 +43,9 @@ impl Screen {
     pub(crate) fn of_stdout() -> Option<Self> {
         let stdout = std::io::stdout();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-        // `NO_COLOR` and the like: a user who wants no colours wants no other codes either.
         let is_plain = anstream::AutoStream::choice(&stdout) == anstream::ColorChoice::Never;
-        (std::io::IsTerminal::is_terminal(&stdout) && !is_dumb && !is_plain).then(Self::default)
+        let is_drawn = std::io::IsTerminal::is_terminal(&stdout) && !is_dumb;
+        is_drawn.then(|| Self { pending: String::new(), drawn: Vec::new(), is_plain })
     }
 
     /// The current size of the terminal.
@@ -70,10 +72,11 @@ impl Screen {
         let mut out = self.back(size);
         if !self.pending.is_empty() {
             out.push_str("\x1b[J");
-            out.push_str(&std::mem::take(&mut self.pending));
+            out.push_str(&self.coloured(&self.pending));
+            self.pending.clear();
         }
         for line in lines {
-            out.push_str(&line.text);
+            out.push_str(&self.coloured(&line.text));
             out.push_str("\x1b[K\n");
         }
         out.push_str("\x1b[J");
@@ -84,6 +87,11 @@ impl Screen {
     /// Prints the pending lines and removes the block.
     pub(crate) fn clear(&mut self) {
         self.draw(Self::size(), &[]);
+    }
+
+    /// A text with its colours, if the user wants them.
+    fn coloured(&self, text: &str) -> String {
+        if self.is_plain { anstream::adapter::strip_str(text).to_string() } else { text.to_owned() }
     }
 
     /// The code that moves the cursor to the beginning of the block. A terminal that has become narrower has wrapped its

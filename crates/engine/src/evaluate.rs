@@ -587,7 +587,7 @@ fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut FieldOutcomes<'_>
         Action::Workflow(call) => Act::Workflow(outcomes.call(planned, call)?),
         Action::ForEach(_) | Action::Phase(_) | Action::Nothing => Act::Value(Value::NULL),
         Action::Condition(_) => match outcomes.get("condition")? {
-            FieldValue::Branch { value, meta } => Act::Made { value: value.clone(), meta: meta.clone() },
+            FieldValue::Branch { value, meta, .. } => Act::Made { value: value.clone(), meta: meta.clone() },
             _ => return None,
         },
         Action::Trigger(trigger) => triggered(trigger, outcomes.value(PAYLOAD)?),

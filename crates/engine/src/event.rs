@@ -60,6 +60,8 @@ pub enum EventKind {
         items: Listed,
         /// How many they are.
         count: u64,
+        /// How many elements were read to choose them. Runs of earlier versions do not say it.
+        read: Option<u64>,
         /// How many run at once.
         parallel: u64,
         /// What holds for each of them.
@@ -327,6 +329,8 @@ pub struct RunStarted {
     pub inputs: Datum,
     /// What earlier runs exported, an object by the names of `imports`.
     pub imports: Datum,
+    /// The run that each import comes from, by its name. Runs of earlier versions do not say it.
+    pub imported: Vec<(EcoString, EcoString)>,
     /// What a graph is started with; null when there is nothing.
     pub payload: Datum,
     /// The settings of `context` that the caller made: path and value.
@@ -356,6 +360,7 @@ impl RunStarted {
             text: Hash::default(),
             inputs: nothing(),
             imports: nothing(),
+            imported: Vec::new(),
             payload: nothing(),
             set: Vec::new(),
             trust_set: false,

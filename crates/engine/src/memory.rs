@@ -51,7 +51,7 @@ impl Load for MemoryJournal<'_> {
         };
         let event = self.event(seq)?;
         if let EventKind::Judged(judged) = &event.kind {
-            return Ok(Arc::new(judged_envelope(&event.at, judged, here(&judged.details)?)));
+            return judged_envelope(&event.at, judged, here).map(Arc::new);
         }
         let output = output_of(event).ok_or(MissingValue(seq))?;
         let printed = output.output.as_ref().map(here).transpose()?;

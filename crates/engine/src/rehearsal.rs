@@ -586,10 +586,6 @@ impl Driver for Rehearsal<'_> {
         MemoryJournal(&self.journal).output(seq)
     }
 
-    fn time_of(&mut self, seq: Seq) -> Result<Millis, MissingValue> {
-        Ok(MemoryJournal(&self.journal).event(seq)?.time)
-    }
-
     fn answers(&mut self, _: Seq) -> Result<Vec<Answer>, MissingValue> {
         Ok(Vec::new())
     }

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_flow::fields::FailureKind;
-use threadline_flow::model::{Evaluator, Step};
+use threadline_flow::model::{Action, ContextEntry, Evaluator, Field, Shape, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
-use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, Value, World};
+use threadline_lang::{Document, Envelope, Explanation, Resolution, Scope, Session, Value, World};
 
-use crate::evaluate::{self, Act, FieldError, FieldErrors, FieldOutcome, Resolved};
+use crate::evaluate::{self, Act, FieldError, FieldErrors, FieldOutcome, FieldValue, Resolved};
 use crate::event::{
     self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunStarted, Seq, Status,
 };
 use crate::hash::Hash;
 use crate::judge::{self, JudgedState, Judgement, Verdict};
-use crate::machine::{Command, InvalidEvent, Machine};
+use crate::machine::{Command, InvalidEvent, Machine, Outcome};
 use crate::select::{self, Expansion};
 use crate::view::{ItemView, MapView, View};
 
@@ -37,6 +37,8 @@ pub struct Seen {
     pub evaluated: Evaluated,
     /// Which attempt; 0 for the condition, the list of a `foreach`, and the judgement on a state.
     pub attempt: u32,
+    /// Which attempt of the item around it, if there is one.
+    pub item_attempt: Option<u32>,
     /// Whether the same attempt was running when Threadline was killed.
     pub rerun: bool,
     /// What the step saw.
@@ -49,6 +51,17 @@ pub struct Seen {
     pub fields: Option<Hash>,
     /// The verdict on a state, and where it led.
     pub judged: Option<Box<event::JudgedEvent>>,
+    /// Of a list, how many elements were chosen.
+    pub chosen: Option<ChosenCount>,
+}
+
+/// How many elements of a source became the items of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChosenCount {
+    /// The number of items.
+    pub count: u64,
+    /// The number of elements that were read, if the journal says it.
+    pub read: Option<u64>,
 }
 
 /// What of a step is evaluated.
@@ -62,6 +75,12 @@ pub enum Evaluated {
     Fields,
     /// What judges a state, and where it leads.
     Judgement,
+    /// The variables that a phase leaves.
+    Variables,
+    /// What is made of the results of a map.
+    Aggregates,
+    /// What the run exports, at its end.
+    Exports,
 }
 
 /// A name that was set.
@@ -113,7 +132,7 @@ impl Fold {
 
     /// What an event says about what its step saw; to be asked before it is applied.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
-        let (mut attempt, mut rerun_of, mut hash, mut verdict) = (0, false, None, None);
+        let (mut attempt, mut rerun_of, mut hash, mut verdict, mut chosen) = (0, false, None, None, None);
         let (evaluated, computed) = match &event.kind {
             // Nothing of a node is evaluated that cannot begin.
             EventKind::Skipped { .. } if matches!(self.machine.next_of(&event.at)?, Command::Skip { .. }) => {
@@ -122,7 +141,10 @@ impl Fold {
             EventKind::Decided { computed, .. } | EventKind::Skipped { computed, .. } => {
                 (Evaluated::Condition, computed)
             }
-            EventKind::Expanded { computed, .. } => (Evaluated::List, computed),
+            EventKind::Expanded { computed, count, read, .. } => {
+                chosen = Some(ChosenCount { count: *count, read: *read });
+                (Evaluated::List, computed)
+            }
             EventKind::Started { attempt: number, computed, fields, rerun, .. } => {
                 (attempt, rerun_of, hash) = (*number, *rerun, Some(*fields));
                 (Evaluated::Fields, computed)
@@ -143,8 +165,17 @@ impl Fold {
                 verdict = Some(judged.clone());
                 (Evaluated::Judgement, &judged.computed)
             }
+            EventKind::Finished { output, .. } if output.status == Status::Completed => {
+                (self.closes(&event.at)?, &Vec::new())
+            }
+            EventKind::RunEnded { outcome: Outcome::Completed, .. } => return self.exports_seen(event),
             _ => return None,
         };
+        let mut view = self.machine.view(&event.at);
+        if evaluated == Evaluated::Aggregates {
+            // They are made of what the map has left by then.
+            view.map = Some(MapView::Over(event.seq));
+        }
         Some(Seen {
             at: event.at.clone(),
             step: self.machine.step_of(&event.at)?,
@@ -152,12 +183,52 @@ impl Fold {
             time: event.time,
             evaluated,
             attempt,
+            item_attempt: self.machine.item_attempt(&event.at),
             rerun: rerun_of,
-            view: self.machine.view(&event.at),
+            view,
             computed: computed.clone(),
             defined: self.machine.defined().clone(),
             fields: hash,
             judged: verdict,
+            chosen,
+        })
+    }
+
+    /// What is evaluated when a phase or a map ends.
+    fn closes(&self, at: &Address) -> Option<Evaluated> {
+        let plan = self.machine.plan();
+        match self.machine.next_of(at)? {
+            Command::Close { task, .. } => match &plan.steps[task.step as usize].step.action {
+                Action::Phase(phase) => (!phase.variables.is_empty()).then_some(Evaluated::Variables),
+                _ => None,
+            },
+            Command::Collect { task, .. } => match &plan.steps[task.step as usize].step.action {
+                Action::ForEach(each) if each.is_map => Some(Evaluated::Aggregates),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What `exports` saw.
+    fn exports_seen(&self, event: &Event) -> Option<Seen> {
+        let plan = self.machine.plan();
+        let end = Command::End { outcome: Outcome::Completed, ended: None };
+        (!plan.workflow.exports.is_empty()).then(|| Seen {
+            at: event.at.clone(),
+            step: 0,
+            seq: event.seq,
+            time: event.time,
+            evaluated: Evaluated::Exports,
+            attempt: 0,
+            item_attempt: None,
+            rerun: false,
+            view: self.machine.view_of(&end),
+            computed: Vec::new(),
+            defined: self.machine.defined().clone(),
+            fields: None,
+            judged: None,
+            chosen: None,
         })
     }
 
@@ -229,7 +300,19 @@ impl Failed {
     /// Takes an event.
     pub fn take(&mut self, plan: &Plan, event: &Event) {
         match &event.kind {
-            EventKind::RunEnded { .. } => self.is_over = true,
+            // What is done again has not failed any more, nor has anything in it.
+            EventKind::Started { .. }
+            | EventKind::Decided { .. }
+            | EventKind::Skipped { .. }
+            | EventKind::Expanded { .. }
+            | EventKind::ItemBegun { .. } => return self.forget(&event.at),
+            EventKind::RunEnded { outcome, .. } => {
+                self.is_over = true;
+                if *outcome == Outcome::Completed {
+                    // What is left was let fail.
+                    self.executions.retain(|at, _| at.is_in_items());
+                }
+            }
             // Whoever goes on after an end has seen what was cut off.
             EventKind::Resumed { .. } if std::mem::take(&mut self.is_over) => self.has_crash = false,
             _ => {}
@@ -268,7 +351,13 @@ impl Failed {
             self.executions.insert(event.at.clone(), event.seq);
             return;
         }
-        self.executions.retain(|at, _| *at != event.at && !at.is_inside(&event.at));
+        self.forget(&event.at);
+    }
+
+    fn forget(&mut self, done_again: &Address) {
+        if !self.executions.is_empty() {
+            self.executions.retain(|at, _| at != done_again && !at.is_inside(done_again));
+        }
     }
 
     /// They, and the events that say so.
@@ -324,9 +413,7 @@ pub fn look(
     world: &mut dyn World,
 ) -> Look {
     let step = &plan.steps[seen.step as usize].step;
-    let workflow = &plan.workflow;
-    let mut session =
-        Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced();
+    let mut session = traced_session(plan, world);
     let (mut condition, mut list, mut fields, judged) = (None, None, None, None);
     let mut outcomes = Vec::new();
     match seen.evaluated {
@@ -339,6 +426,22 @@ pub fn look(
             let (evaluated, resolved) = evaluate::resolve_fields(plan, seen.step, scope, &mut session);
             (outcomes, fields) = (evaluated, Some(resolved));
         }
+        Evaluated::Variables => {
+            if let Action::Phase(phase) = &step.action {
+                let variables = select::variables(phase, scope, &mut session);
+                outcomes = named_outcomes("variables", &phase.variables, variables);
+            }
+        }
+        Evaluated::Aggregates => {
+            if let Shape::MapReduce { aggregates } = &plan.workflow.shape {
+                let made = select::aggregates(plan, scope, &mut session);
+                outcomes = named_outcomes("aggregates", aggregates, made);
+            }
+        }
+        Evaluated::Exports => {
+            let exports = evaluate::exports(plan, scope, &mut session);
+            outcomes = named_outcomes("exports", &plan.workflow.exports, exports);
+        }
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
                 let (scope, unable) = judge::scope_of(plan, seen.step, acting, scope, &mut session);
@@ -350,6 +453,42 @@ pub fn look(
         }
     }
     Look { trace: session.take_trace(), condition, outcomes, list, fields, judged }
+}
+
+/// What an entry of `context` reads, evaluated again.
+pub fn look_at_entry(
+    plan: &Plan,
+    entry: &ContextEntry,
+    scope: &Scope,
+    world: &mut dyn World,
+) -> Vec<Resolution> {
+    let mut session = traced_session(plan, world);
+    session.set_origin(Some(entry.written.origin.clone()));
+    // One without a value has read what it has.
+    let _ = entry.written.value.resolve(scope, &mut session);
+    session.take_trace()
+}
+
+fn traced_session<'w>(plan: &'w Plan, world: &'w mut dyn World) -> Session<'w> {
+    let workflow = &plan.workflow;
+    Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced()
+}
+
+/// Values by name, as fields whose names begin with a word.
+fn named_outcomes(
+    key: &'static str,
+    values: &[(EcoString, Field<Document>)],
+    evaluated: Result<Value, FieldErrors>,
+) -> Vec<FieldOutcome> {
+    let value_of = |name: &str| evaluated.as_ref().ok().and_then(|value| value.get(name).cloned());
+    let outcome = |(name, written): &(EcoString, Field<Document>)| FieldOutcome {
+        key,
+        name: ecow::eco_format!("{key}.{name}"),
+        origin: Some(written.origin.clone()),
+        value: value_of(name).map(FieldValue::Value),
+        fixed: false,
+    };
+    values.iter().map(outcome).collect()
 }
 
 /// A judgement and what it read; then, of the same values, why expressions are what they are.

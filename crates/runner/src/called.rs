@@ -29,7 +29,7 @@ use crate::driver::{
 use crate::locks::{self, Locked};
 use crate::process::Environment;
 use crate::project::{Project, plain};
-use crate::reload::{self, ImportError};
+use crate::reload::{self, ImportError, ImportedExports};
 
 /// A step's attempt to call a workflow.
 pub(crate) struct CallAttempt<'c> {
@@ -75,14 +75,14 @@ pub(crate) fn call(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Resul
     };
     let run = find(shared, attempted)?;
     let store = shared.journal.store();
-    let mut imports = Value::NULL;
+    let mut imports = ImportedExports::default();
     if let CalledRun::New(_) | CalledRun::Unbegun(_) = &run {
         imports = match imported(&attempted.plan.workflow, store)? {
             Ok(imports) => imports,
             Err(failure) => return Ok(failed(failure, Vec::new())),
         };
     }
-    let _holding = match claimed(shared, attempted, &project, &run, &imports)? {
+    let _holding = match claimed(shared, attempted, &project, &run, &imports.values)? {
         LockOutcome::Holds(holding) => holding,
         LockOutcome::Failed(failure) => return Ok(failed(failure, Vec::new())),
         LockOutcome::Stopped => return Ok(CallOutcome::Stopped),
@@ -323,7 +323,7 @@ enum Begin {
 }
 
 /// What a called workflow imports, or why there is nothing.
-fn imported(workflow: &Workflow, store: &Store) -> Result<Result<Value, Failure>, DriveError> {
+fn imported(workflow: &Workflow, store: &Store) -> Result<Result<ImportedExports, Failure>, DriveError> {
     let message = match reload::imports(workflow, &BTreeMap::new(), store.reader()) {
         Ok(imports) => return Ok(Ok(imports)),
         Err(ImportError::Journal(error)) => return Err(error.into()),
@@ -345,7 +345,7 @@ fn first(
     attempted: &CallAttempt<'_>,
     project: &Project,
     info: &RunInfo,
-    imports: Value,
+    imports: ImportedExports,
 ) -> Result<Begin, DriveError> {
     let store: &Store = shared.journal.store();
     let workflow = &attempted.plan.workflow;
@@ -359,7 +359,8 @@ fn first(
         // The run that somebody started has stored the texts of all that it calls.
         text: text(workflow.file.own_text()),
         inputs: store.datum(&inputs)?,
-        imports: store.datum(&imports)?,
+        imports: store.datum(&imports.values)?,
+        imported: imports.runs,
         payload: store.datum(&Value::NULL)?,
         set: Vec::new(),
         trust_set: false,
@@ -375,7 +376,7 @@ fn first(
     };
     let names = RunNames {
         inputs,
-        imports,
+        imports: imports.values,
         payload: Value::NULL,
         workflow: workflow.name.clone(),
         run: info.id.as_str().into(),

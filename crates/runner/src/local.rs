@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::evaluate::EnteredFolder;
-use threadline_engine::event::{Address, Datum, EventKind, Millis, Seq};
+use threadline_engine::event::{Address, Datum, EventKind, Seq};
 use threadline_engine::execute::result::ClockReading;
 use threadline_engine::execute::{Driver, Durability, EnterFolder, FieldEvaluation, Site, keep_computed};
 use threadline_engine::machine::Task;
@@ -124,11 +124,6 @@ impl Driver for LocalDriver<'_, '_> {
             shared.wait_synced(seq)?;
         }
         Ok(shared.values.output(seq)?)
-    }
-
-    fn time_of(&mut self, seq: Seq) -> Result<Millis, DriveError> {
-        self.shared.wait_synced(seq)?;
-        Ok(self.shared.journal.store().reader().event(self.shared.journal.run(), seq)?.time)
     }
 
     fn report(&mut self, at: &Address, problems: Vec<Problem>) {

@@ -321,7 +321,8 @@ impl LocalDriver<'_, '_> {
         let leads_nowhere = each.json_path.is_some() && counts.complete && counts.read == 0;
         let chunks = chunks.finish().map_err(JournalError::from)?;
         let items = Listed::Chunks(chunks.store(store).map_err(JournalError::from)?);
-        Ok(Ok(ChosenItems { items, count: chunks.len(), leads_nowhere, computed }))
+        let read = counts.read;
+        Ok(Ok(ChosenItems { items, count: chunks.len(), read, leads_nowhere, computed }))
     }
 
     /// The branch that keeps commits. What cannot be tidied up now is when the worktrees are opened again.

@@ -85,15 +85,23 @@ impl<E: Into<JournalError>> From<E> for ImportError<'_> {
     }
 }
 
-/// What the last completed runs of other workflows exported, an object by the names of `imports`. For some of them the
-/// caller may name the run.
+/// What earlier runs exported, for a run that imports it.
+#[derive(Default)]
+pub struct ImportedExports {
+    /// An object by the names of `imports`.
+    pub values: Value,
+    /// The run that each of them comes from.
+    pub runs: Vec<(EcoString, EcoString)>,
+}
+
+/// What the last completed runs of other workflows exported. For some of them the caller may name the run.
 pub fn imports<'w>(
     workflow: &'w Workflow,
     named: &BTreeMap<&str, &str>,
     reader: &JournalReader,
-) -> Result<Value, ImportError<'w>> {
+) -> Result<ImportedExports, ImportError<'w>> {
     let runs = if workflow.imports.is_empty() { Vec::new() } else { reader.runs()? };
-    let (mut values, mut missing) = (Vec::new(), Vec::new());
+    let (mut values, mut from, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for import in &workflow.imports {
         if let Some(name) = named.get(import.name.as_str()) {
             let run = reader.find(name)?;
@@ -101,19 +109,24 @@ pub fn imports<'w>(
                 return Err(ImportError::NotCompleted { import, status: run.status });
             }
             values.push((import.name.clone(), exports(reader, &run)?));
+            from.push((import.name.clone(), run.id.as_str().into()));
             continue;
         }
         let completed =
             runs.iter().rev().find(|run| run.name == import.workflow.as_str() && run.status == "completed");
         match completed {
-            Some(run) => values.push((import.name.clone(), exports(reader, run)?)),
+            Some(run) => {
+                values.push((import.name.clone(), exports(reader, run)?));
+                from.push((import.name.clone(), run.id.as_str().into()));
+            }
             None => missing.push(import),
         }
     }
     if !missing.is_empty() {
         return Err(ImportError::NeverRan(missing));
     }
-    Value::object(values).map_err(|_| ImportError::TooLarge)
+    let values = Value::object(values).map_err(|_| ImportError::TooLarge)?;
+    Ok(ImportedExports { values, runs: from })
 }
 
 /// The state of a run that is gone on with.

@@ -63,7 +63,7 @@ impl<'s> Values<'s> {
         let event = self.reader.event(&self.run, seq)?;
         let envelope = match (&event.kind, output_of(&event)) {
             (EventKind::Judged(judged), _) => {
-                judged_envelope(&event.at, judged, self.reader.load(&judged.details)?)
+                judged_envelope(&event.at, judged, |datum| self.reader.load(datum))?
             }
             (_, Some(output)) => load_envelope(self.reader, output)?,
             _ => return Err(JournalError::Value(format!("event {seq} has no output"))),

@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{Datum, Event, RunStarted, Seq};
+use threadline_engine::event::{Datum, Event, EventKind, RunStarted, Seq};
 pub(crate) use threadline_engine::execute::result::time_text;
 use threadline_engine::replay::{self, Fold, Look, Seen};
 use threadline_engine::view::{ItemRef, Load as _, RunNames};
 use threadline_engine::world::Replay;
 use threadline_flow::files;
 use threadline_flow::load::load;
+use threadline_flow::model::ContextEntry;
 use threadline_flow::plan::Plan;
 use threadline_lang::source::SourceFile;
-use threadline_lang::{Envelope, Scope, Value, parse_path};
+use threadline_lang::{Envelope, Resolution, Scope, Value, parse_path};
 use threadline_runner::project::{Project, STORE};
 use threadline_runner::trust::{self, StoreUse};
 use threadline_runner::values::Values;
@@ -176,6 +177,28 @@ impl History<'_> {
         Ok(replay::look(&self.plan, seen, (&scope, acting.as_ref()), result.as_deref(), &mut world))
     }
 
+    /// What an entry of `context` read when an event recorded it, evaluated again with the entries that are known.
+    pub(crate) fn look_at_entry(
+        &self,
+        entry: &ContextEntry,
+        seq: Option<Seq>,
+        known: &BTreeMap<EcoString, Seq>,
+    ) -> Result<Vec<Resolution>, CommandFailure> {
+        let computed = match seq.map(|seq| self.event(seq)).transpose()?.map(|event| event.kind) {
+            Some(EventKind::Defined { computed, .. }) => computed,
+            _ => Vec::new(),
+        };
+        let answers = self.reader.answers(&computed).map_err(|error| of_journal(&error))?;
+        let mut world = Replay::new(&answers, self.context(known)?);
+        Ok(replay::look_at_entry(&self.plan, entry, &self.scope, &mut world))
+    }
+
+    /// The run that an import comes from, if the journal says it.
+    pub(crate) fn imported_run(&self, name: &str) -> Option<&str> {
+        let found = self.started.imported.iter().find(|(known, _)| known == name);
+        found.map(|(_, run)| run.as_str())
+    }
+
     /// The event with this number.
     pub(crate) fn event(&self, seq: Seq) -> Result<Event, CommandFailure> {
         self.reader.event(&self.info.id, seq).map_err(|error| of_journal(&error))
@@ -206,7 +229,11 @@ impl History<'_> {
 /// Opens the journal of a project for reading.
 pub(crate) fn reader(folder: Option<&Path>) -> Result<JournalReader, CommandFailure> {
     let project = project(folder)?;
-    JournalReader::open(&store_of(&project, StoreUse::Read, false)?).map_err(|error| of_store(&error))
+    JournalReader::open(&store_of(&project, StoreUse::Read, false)?).map_err(|error| match error {
+        // A project without a store has no run, whatever it is asked for.
+        StoreError::NoJournal { .. } => of_store(&StoreError::NoSuchRun { name: "last".to_owned() }),
+        error => of_store(&error),
+    })
 }
 
 /// Plans the workflow text that a run was started with.

@@ -65,7 +65,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     };
     let names = RunNames {
         inputs: prepared.inputs,
-        imports,
+        imports: imports.values,
         payload,
         workflow: prepared.plan.workflow.name.clone(),
         run: id.as_str().into(),
@@ -87,6 +87,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         text: store.put_text(&text).map_err(|error| of_store(&error))?,
         inputs: store.datum(&names.inputs).map_err(|error| of_store(&error))?,
         imports: store.datum(&names.imports).map_err(|error| of_store(&error))?,
+        imported: imports.runs,
         payload: store.datum(&names.payload).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,

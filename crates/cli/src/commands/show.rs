@@ -15,7 +15,7 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::explain::failures::FailureSummary;
-use super::history::{History, reader};
+use super::history::{History, of_store, reader};
 use super::{print, print_styled};
 use crate::arguments::ShowArguments;
 use crate::exit::CommandFailure;
@@ -61,12 +61,15 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
         }
         Ok(())
     })?;
+    let is_driven = reader.is_driven(&history.info.id).map_err(|error| of_store(&error))?;
+    let running = if is_driven { reporter.running_lines() } else { Vec::new() };
+    let running: String = running.iter().map(|line| format!("{line}\n")).collect();
     let (failed, log) = (reporter.failed_steps(), reporter.take_failures());
     let (plan, run) = (&history.plan, history.info.id.as_str());
     let failures = FailureSummary { plan, run, failed: &failed, log: &log }.text(Some(&history))?;
     let ways = super::graph::loop_text(&history)?;
     let ways = ways.map_or(String::new(), |ways| format!("{ways}\n"));
-    print_styled(&format!("{failures}\n{ways}{}", envelopes(&history, &left)))
+    print_styled(&format!("{running}{failures}\n{ways}{}", envelopes(&history, &left)))
 }
 
 /// Prints the long form of a file.

@@ -22,6 +22,7 @@ mod little_loops;
 mod locks;
 mod loops_seen;
 mod monsters;
+mod provenance;
 mod readme;
 mod reference;
 mod schema;

@@ -103,16 +103,25 @@ fn an_interrupt_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn plain_lines_where_they_are_asked_for() {
-    for env in [("NO_COLOR", "1"), ("TERM", "dumb")] {
-        let mut terminal = Terminal::start(WAITING, &[env], 100, 30);
-        terminal.wait_for("60 items, 12 at once");
-        terminal.project.write("go", b"");
-        assert_eq!(terminal.end(), Some(0));
-        for code in ["\x1b[J", "\x1b[K", "A\r"] {
-            assert!(!terminal.bytes.contains(code), "{env:?}: {:?}", terminal.bytes);
-        }
+fn plain_lines_on_a_dumb_terminal() {
+    let mut terminal = Terminal::start(WAITING, &[("TERM", "dumb")], 100, 30);
+    terminal.wait_for("60 items, 12 at once");
+    terminal.project.write("go", b"");
+    assert_eq!(terminal.end(), Some(0));
+    for code in ["\x1b[J", "\x1b[K", "A\r"] {
+        assert!(!terminal.bytes.contains(code), "{:?}", terminal.bytes);
     }
+}
+
+#[test]
+fn no_color_keeps_the_block_without_colours() {
+    let mut terminal = Terminal::start(WAITING, &[("NO_COLOR", "1")], 100, 30);
+    terminal.wait_for("… and 4 more");
+    terminal.project.write("go", b"");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(terminal.bytes.contains("\x1b[J"), "{:?}", terminal.bytes);
+    let styles = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
+    assert!(!styles.iter().any(|style| terminal.bytes.contains(style)), "{:?}", terminal.bytes);
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub enum FieldValue {
         value: Value,
         /// The meta data.
         meta: Vec<(&'static str, Value)>,
+        /// Why it takes that branch.
+        explanation: Explanation,
     },
     /// Expectations with what they compare with.
     Expectations(Settled),
@@ -533,7 +535,7 @@ impl Fields<'_, '_, '_> {
             ("resolved_condition", explanation.in_source(expression.source()).into()),
             ("evaluation_method", "expression".into()),
         ];
-        Some(FieldValue::Branch { value, meta })
+        Some(FieldValue::Branch { value, meta, explanation })
     }
 
     pub(super) fn settled(&mut self, expectations: &Expectations) -> Option<Settled> {

@@ -424,6 +424,8 @@ pub struct ChosenItems {
     pub items: Listed,
     /// The number of items that were chosen.
     pub count: u64,
+    /// The number of elements that were read.
+    pub read: u64,
     /// Whether the source was read to its end and `json_path` found nothing in it.
     pub leads_nowhere: bool,
     /// What choosing them had to compute.
@@ -436,7 +438,7 @@ impl ChosenItems {
         let count = items.len() as u64;
         // A few values are never too many.
         let items = Listed::Whole(Datum::Here(Value::list(items).unwrap_or_default()));
-        Self { items, count, leads_nowhere: false, computed: Vec::new() }
+        Self { items, count, read: count, leads_nowhere: false, computed: Vec::new() }
     }
 }
 

@@ -154,14 +154,15 @@ impl Executor<'_> {
             }
             _ => return Ok(Next::Leave),
         };
-        let ChosenItems { items, count, leads_nowhere, computed } = chosen;
+        let ChosenItems { items, count, read, leads_nowhere, computed } = chosen;
         if leads_nowhere && let Some(path) = self.each(&task).and_then(|each| each.json_path.as_ref()) {
             let message = format!("`{}` leads to nothing: there are no items", path.value.as_str());
             driver.report(&task.at, vec![Problem::warning("no-items", path.origin.span, message)]);
         }
         let computed = keep_computed(driver, &computed)?;
         let rules = expansion.rules(count);
-        let kind = EventKind::Expanded { as_of: task.as_of, computed, items, count, parallel, rules };
+        let read = Some(read);
+        let kind = EventKind::Expanded { as_of: task.as_of, computed, items, count, read, parallel, rules };
         Ok(record(task.at, kind, Durability::Now))
     }
 
@@ -256,9 +257,8 @@ impl Executor<'_> {
         list: Seq,
         counts: Counts,
         rules: &Rules,
+        timing: Timing,
     ) -> Result<Next, D::Error> {
-        let began = driver.time_of(list)?;
-        let timing = Timing::since(began, driver.moment().time);
         let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
         let failure = (counts.failed > 0 && !goes_on).then(|| items_failed(counts));
         if self.each(&task).is_some_and(|each| each.is_map) {

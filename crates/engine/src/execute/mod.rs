@@ -221,8 +221,9 @@ impl<'p> Executor<'p> {
             Command::BeginItem { task, attempt } => {
                 Ok(record(task.at, EventKind::ItemBegun { attempt }, Durability::Later))
             }
-            Command::Collect { task, list, counts, rules } => {
-                self.collect(driver, task, view, list, counts, &rules)
+            Command::Collect { task, list, counts, rules, since } => {
+                let timing = Timing::since(since, driver.moment().time);
+                self.collect(driver, task, view, list, counts, &rules, timing)
             }
             Command::Close { task, last, captured } => self.close(driver, &task, &view, last, &captured),
             Command::FailAfterCrash(task) => {

@@ -14,7 +14,7 @@ use threadline_lang::{Envelope, Limits, Number, Value, data};
 use super::Driver;
 use super::effect::{EffectLimits, ProcessEnd, ProcessEnding, Stream};
 use crate::evaluate::{self, Wanted};
-use crate::event::{Address, JudgedEvent, Millis, Output, Status};
+use crate::event::{Address, Datum, JudgeReply, JudgedEvent, Millis, Output, Status};
 use crate::view::Limit;
 
 /// The result of an attempt before it is stored.
@@ -143,8 +143,16 @@ pub fn envelope(value: Value, output: Option<Value>, stderr: Option<Value>, meta
     Envelope { also: Value::object(also).ok(), ..Envelope::new(value, meta) }
 }
 
-/// What a state without an action leaves: the details of its verdict as its value.
-pub fn judged_envelope(at: &Address, judged: &JudgedEvent, details: Value) -> Envelope {
+/// What a state without an action leaves: the details of its verdict as its value, and what its judge said as its output.
+/// `load` gives the values of the event.
+pub fn judged_envelope<E>(
+    at: &Address,
+    judged: &JudgedEvent,
+    load: impl Fn(&Datum) -> Result<Value, E>,
+) -> Result<Envelope, E> {
+    let said = |said: fn(&JudgeReply) -> Option<&Datum>| judged.reply.as_ref().and_then(said);
+    let (answer, stderr) = (said(|reply| reply.answer.as_ref()), said(|reply| reply.stderr.as_ref()));
+    let (answer, stderr) = (answer.map(&load).transpose()?, stderr.map(&load).transpose()?);
     let elapsed = judged.reply.as_ref().map_or(0, |reply| reply.elapsed_ms);
     let meta = Value::record([
         (names::NODE_TYPE, Value::from(NodeType::State.name())),
@@ -152,7 +160,7 @@ pub fn judged_envelope(at: &Address, judged: &JudgedEvent, details: Value) -> En
         (names::EXECUTION_TIME_MS, Value::from(elapsed)),
         (names::STATE, at.state().unwrap_or_default().into()),
     ]);
-    envelope(details, None, None, meta)
+    Ok(envelope(load(&judged.details)?, answer, stderr, meta))
 }
 
 /// The end of what a program printed to a stream.

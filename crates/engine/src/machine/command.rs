@@ -62,6 +62,8 @@ pub enum Command {
         counts: Counts,
         /// The failure rules of the items.
         rules: Rules,
+        /// When they began, moved by the time in which nobody worked on them.
+        since: Millis,
     },
     /// Put together the output of a phase.
     Close {

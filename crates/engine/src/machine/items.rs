@@ -33,10 +33,14 @@ pub(super) struct ItemQueue {
     /// Numbers of runners that are free, below those that were ever given.
     free: BTreeSet<u64>,
     given: u64,
+    /// When it began, moved by the time in which nobody worked on it.
+    since: Millis,
+    /// When it was over, until it goes on.
+    over: Option<Millis>,
 }
 
 impl ItemQueue {
-    fn new(list: Seq, count: u64, parallel: u64, acts: bool, rules: Rules) -> Self {
+    fn new(list: Seq, count: u64, parallel: u64, acts: bool, rules: Rules, since: Millis) -> Self {
         let (again, running, failed, free) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let parallel = parallel.max(1);
@@ -54,7 +58,15 @@ impl ItemQueue {
             skipped: 0,
             free,
             given: 0,
+            since,
+            over: None,
         }
+    }
+
+    /// The run goes on: the time since its last event, or since the list was over, does not count.
+    fn skip_pause(&mut self, last: Millis, now: Millis) {
+        let still_since = self.over.take().unwrap_or(last);
+        self.since = self.since.saturating_add(now.saturating_sub(still_since).max(0));
     }
 
     /// The next item that may begin.
@@ -145,7 +157,7 @@ impl Machine {
         let active = find_mut(&mut self.active, at)?;
         active.stage = StepStage::Items;
         let acts = self.plan.part(active.step, Part::Do).is_some_and(|list| self.plan.acts(list));
-        active.items = Some(ItemQueue::new(seq, count, parallel, acts, rules));
+        active.items = Some(ItemQueue::new(seq, count, parallel, acts, rules, self.time));
         self.more_items(at)
     }
 
@@ -339,6 +351,7 @@ impl Machine {
         let active = find_mut(&mut self.active, at)?;
         if active.items()?.are_over() && active.stage == StepStage::Items {
             active.stage = StepStage::Collecting;
+            active.items_mut()?.over = Some(self.time);
             // It reads what the items left.
             active.as_of = self.last;
             self.command(at)?;
@@ -349,8 +362,8 @@ impl Machine {
     pub(super) fn collect(&self, at: &Address) -> Applied<Command> {
         let active = find(&self.active, at)?;
         let items = active.items()?;
-        let (list, counts, rules) = (items.list, items.counts(), items.rules);
-        Ok(Command::Collect { task: active.task(at), list, counts, rules })
+        let ItemQueue { list, rules, since, .. } = *items;
+        Ok(Command::Collect { task: active.task(at), list, counts: items.counts(), rules, since })
     }
 
     /// The items that failed are done again.
@@ -369,6 +382,11 @@ impl Machine {
         }
         for active in self.active.values_mut() {
             active.began = now;
+        }
+        let active = self.active.values_mut().filter_map(|active| active.items.as_mut());
+        let retryable = self.retryable_lists.values_mut().filter_map(|list| list.active.items.as_mut());
+        for items in active.chain(retryable) {
+            items.skip_pause(before, now);
         }
     }
 }

@@ -500,9 +500,16 @@ impl Machine {
         }
     }
 
-    /// What is to be done next with one execution.
+    /// What is to be done next with one execution, or with an item.
     pub fn next_of(&self, at: &Address) -> Option<Command> {
-        self.after_pause(at).or_else(|| self.outstanding_of(at, None).ok().flatten())
+        let of_step = || self.outstanding_of(at, None).ok().flatten();
+        self.after_pause(at).or_else(of_step).or_else(|| self.outstanding_item(at).ok().flatten())
+    }
+
+    /// Which attempt of the item around an execution it is, from 1.
+    pub fn item_attempt(&self, at: &Address) -> Option<u32> {
+        let item = at.items_around().next_back()?;
+        self.items.get(&item).map(|item| item.attempt)
     }
 
     /// Asks for what is to be done next with a step.

@@ -15,7 +15,7 @@ use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
 use crate::agent::ResolvedAgent;
 use crate::evaluate::{Act, Cause, Decision, FieldError, FieldErrors, Resolved};
-use crate::event::{Address, Computed, Datum, ERROR, EventKind, Millis, Seq, Status};
+use crate::event::{Address, Computed, Datum, ERROR, EventKind, Seq, Status};
 use crate::execute::effect::{
     Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, Response,
     Role, ToolAnswer,
@@ -202,10 +202,6 @@ impl Driver for Life<'_> {
 
     fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, Cut> {
         Ok(MemoryJournal(&self.outside.journal).output(seq)?)
-    }
-
-    fn time_of(&mut self, seq: Seq) -> Result<Millis, Cut> {
-        Ok(MemoryJournal(&self.outside.journal).event(seq)?.time)
     }
 
     fn answers(&mut self, seq: Seq) -> Result<Vec<Answer>, Cut> {

@@ -247,6 +247,7 @@ fn started(plan: &Plan) -> RunStarted {
         text: Hash::default(),
         inputs: Datum::Here(Value::NULL),
         imports: Datum::Here(Value::NULL),
+        imported: Vec::new(),
         payload: Datum::Here(Value::NULL),
         set: Vec::new(),
         trust_set: false,

@@ -526,7 +526,15 @@ fn finished(status: Status) -> EventKind {
 
 fn expanded(count: u64, rules: Rules) -> EventKind {
     let items = Listed::Whole(Datum::Here(Value::NULL));
-    EventKind::Expanded { as_of: 1, computed: Vec::new(), items, count, parallel: 2, rules }
+    EventKind::Expanded {
+        as_of: 1,
+        computed: Vec::new(),
+        items,
+        count,
+        read: Some(count),
+        parallel: 2,
+        rules,
+    }
 }
 
 fn item_ended(status: Status, attempts: u32) -> EventKind {

@@ -304,6 +304,7 @@ fn started() -> RunStarted {
         text: Hash::default(),
         inputs: nothing(),
         imports: nothing(),
+        imported: Vec::new(),
         payload: nothing(),
         set: Vec::new(),
         trust_set: false,

@@ -252,6 +252,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
                 path: self.program.text(span).to_owned(),
                 scope: kind.into(),
                 value: result.as_ref().ok().cloned(),
+                is_paged: false,
                 computed: true,
                 span,
                 origin: self.session.origin.as_deref().cloned(),

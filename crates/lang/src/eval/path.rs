@@ -150,7 +150,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         };
         let list = answer.list;
         if answer.traced {
-            let shown = list.map(|list| counted(usize::try_from(list.len()).unwrap_or(usize::MAX)));
+            let shown = list.map(shown_list);
             let value = shown.as_ref().or(result.as_deref().ok()).filter(|_| result.is_ok());
             self.trace(path, steps, span, answer, value);
         }
@@ -663,6 +663,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             path: answer.path.unwrap_or_else(|| steps.text(self.program.name(path.root))),
             scope: answer.scope,
             value: value.cloned(),
+            is_paged: answer.list.is_some(),
             computed: answer.computed,
             span,
             origin: self.session.origin.as_deref().cloned(),
@@ -814,6 +815,15 @@ impl PathRest<'_, '_> {
     fn walk_on<'v>(&self, value: &'v Value) -> Result<&'v Value, Error> {
         walk(value, self.steps.after(1), || self.steps.to(1).text(&(self.root)()))
     }
+}
+
+/// A list that is read page by page as a trace shows it: the list itself if one page holds it, else how long it is.
+fn shown_list(list: &dyn PagedList) -> Value {
+    let whole = list
+        .page(0)
+        .ok()
+        .filter(|page| page.as_list().map(<[Value]>::len) == usize::try_from(list.len()).ok());
+    whole.unwrap_or_else(|| counted(usize::try_from(list.len()).unwrap_or(usize::MAX)))
 }
 
 /// Who answered a reference, for the trace.

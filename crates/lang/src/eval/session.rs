@@ -70,8 +70,10 @@ pub struct Resolution {
     pub path: String,
     /// The scope that answered, or the name of the computed value.
     pub scope: EcoString,
-    /// What it gave; nothing when it is missing.
+    /// What it gave; nothing when it is missing. Of a list that is too long for a value, how long it is.
     pub value: Option<Value>,
+    /// Whether it is a list that is read page by page.
+    pub is_paged: bool,
     /// Whether the world gave it.
     pub computed: bool,
     /// Where, in the text of the template or expression.
@@ -91,7 +93,8 @@ impl Resolution {
 
     /// The type, when there is a value.
     pub fn kind(&self) -> Option<Type> {
-        self.value.as_ref().map(Value::kind)
+        let kind = if self.is_paged { Some(Type::List) } else { None };
+        kind.filter(|_| self.value.is_some()).or_else(|| self.value.as_ref().map(Value::kind))
     }
 }
 

@@ -138,6 +138,7 @@ impl Place {
                 text: store.put_text(self.plan.workflow.file.text())?,
                 inputs: store.datum(&setup.names.inputs)?,
                 imports: store.datum(&setup.names.imports)?,
+                imported: Vec::new(),
                 payload: store.datum(&setup.names.payload)?,
                 set: Vec::new(),
                 trust_set: false,

@@ -94,7 +94,7 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
                 ("output", output_value(output)),
             ],
         ),
-        EventKind::Expanded { as_of, computed, items, count, parallel, rules } => {
+        EventKind::Expanded { as_of, computed, items, count, read, parallel, rules } => {
             let mut fields = vec![
                 ("as_of", Value::from(*as_of)),
                 ("computed", computed_list(computed)),
@@ -105,6 +105,7 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
                 ("count", Value::from(*count)),
                 ("parallel", Value::from(*parallel)),
             ];
+            fields.extend(read.map(|read| ("read", Value::from(read))));
             if *rules != Rules::STRICT {
                 fields.push(("rules", rules_value(rules)));
             }
@@ -180,6 +181,7 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
                 None => Listed::Whole(read_datum(reader.value("items")?)?),
             },
             count: reader.count("count")?,
+            read: reader.optional_count("read")?,
             parallel: reader.count("parallel")?,
             rules: reader.optional("rules").map_or(Ok(Rules::STRICT), read_rules)?,
         },

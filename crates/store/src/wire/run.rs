@@ -27,6 +27,10 @@ pub(super) fn run_started_fields(started: &RunStarted) -> StoredFields {
     if !matches!(&started.payload, Datum::Here(value) if value.is_null()) {
         fields.push(("payload", datum(&started.payload)));
     }
+    if !started.imported.is_empty() {
+        let imported = started.imported.iter().map(import_value);
+        fields.push(("imported", Value::sequence(imported)));
+    }
     if !started.files.is_empty() {
         let files = started.files.iter().map(file_value);
         fields.push(("files", Value::sequence(files)));
@@ -43,6 +47,11 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
         text: reader.hash("text")?,
         inputs: read_datum(reader.value("inputs")?)?,
         imports: read_datum(reader.value("imports")?)?,
+        imported: if reader.has("imported") {
+            reader.list("imported")?.iter().map(read_import).collect::<FieldResult<_>>()?
+        } else {
+            Vec::new()
+        },
         payload: reader.optional("payload").map_or(Ok(Datum::Here(Value::NULL)), read_datum)?,
         set: reader.list("set")?.iter().map(read_setting).collect::<FieldResult<_>>()?,
         trust_set: reader.bool("trust_set")?,
@@ -66,6 +75,14 @@ fn read_setting(value: &Value) -> FieldResult<(EcoString, Datum)> {
     FieldReader::read_all(value, |reader| {
         Ok((reader.text("path")?.into(), read_datum(reader.value("value")?)?))
     })
+}
+
+fn import_value((name, run): &(EcoString, EcoString)) -> Value {
+    Value::record([("name", Value::from(name)), ("run", Value::from(run))])
+}
+
+fn read_import(value: &Value) -> FieldResult<(EcoString, EcoString)> {
+    FieldReader::read_all(value, |reader| Ok((reader.text("name")?.into(), reader.text("run")?.into())))
 }
 
 fn file_value((name, text_hash): &(EcoString, Hash)) -> Value {

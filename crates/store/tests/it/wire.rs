@@ -17,6 +17,7 @@ fn started() -> RunStarted {
         text: Hash::of(b"text"),
         inputs: nothing(),
         imports: nothing(),
+        imported: Vec::new(),
         payload: nothing(),
         set: Vec::new(),
         trust_set: false,
@@ -81,8 +82,15 @@ fn garbage_is_not_read_as_nothing() {
     assert_eq!(refusal(&begins, "\"files\":[", "\"files\":7,\"more\":["), "`files` is not a list");
     let rules = Rules { most_failed: Some(3), goes_on: true, ..Rules::STRICT };
     let items = Listed::Whole(Datum::Here(Value::list(Vec::new()).unwrap()));
-    let expanded =
-        EventKind::Expanded { as_of: 1, computed: Vec::new(), items, count: 0, parallel: 1, rules };
+    let expanded = EventKind::Expanded {
+        as_of: 1,
+        computed: Vec::new(),
+        items,
+        count: 0,
+        read: None,
+        parallel: 1,
+        rules,
+    };
     let refused = refusal(&expanded, "\"most_failed\":3", "\"most_failed\":\"all\"");
     assert_eq!(refused, "`most_failed` is not an int");
     let resumed = EventKind::Resumed { failed: true };

@@ -10,7 +10,7 @@ use threadline_engine::judge::{Judgement, Rule};
 use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
 use threadline_expect::{ExpectationOutcome, Settled};
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::Step;
+use threadline_flow::model::{Action, Field, Filter, ForEach, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, BoundScript};
@@ -18,6 +18,7 @@ use threadline_lang::diag::words;
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
 use super::super::history::{History, of_journal};
+use super::chain::part_read;
 use super::target::ExplainTarget;
 use crate::exit::CommandFailure;
 use crate::report;
@@ -92,8 +93,17 @@ pub(crate) struct ExplainedReference {
     pub(crate) maker: Maker,
 }
 
-/// Who read what somebody made: which execution, in which field.
-pub(crate) type Readers = BTreeMap<Maker, Vec<(Address, String)>>;
+/// Who read what somebody made.
+pub(crate) type Readers = BTreeMap<Maker, Vec<Reading>>;
+
+/// One who read a value: which execution, in which field, and which part of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reading {
+    /// The execution; of an entry of `context` and of `exports` none.
+    pub(crate) at: Address,
+    pub(crate) field: String,
+    pub(crate) part: Vec<String>,
+}
 
 /// Every evaluation that is asked for, in the order of the journal.
 pub(crate) fn explain_steps(
@@ -103,9 +113,12 @@ pub(crate) fn explain_steps(
     let mut told: Vec<StepExplanation> = Vec::new();
     let mut latest: BTreeMap<Address, usize> = BTreeMap::new();
     history.each(|fold, event| {
-        if let Some(seen) = fold.seen(event).filter(|seen| target.means(&seen.at, seen.step)) {
+        let seen = fold.seen(event).filter(|seen| seen.evaluated != Evaluated::Exports);
+        if let Some(seen) = seen.filter(|seen| target.means(&seen.at, seen.step)) {
             latest.insert(seen.at.clone(), told.len());
-            told.push(of_seen(history, target, seen)?);
+            let mut explained = explain_seen(history, seen)?;
+            explained.fields.retain(|field| target.means_field(&field.name));
+            told.push(explained);
         }
         if let (Some(at), Some(ended)) = (latest.get(&event.at), ended(event)) {
             expectations(history, &mut told[*at].fields, &ended.output)?;
@@ -165,11 +178,8 @@ fn expectations(
     Ok(())
 }
 
-fn of_seen(
-    history: &History<'_>,
-    target: &ExplainTarget,
-    seen: Seen,
-) -> Result<StepExplanation, CommandFailure> {
+/// One evaluation with all its fields.
+pub(crate) fn explain_seen(history: &History<'_>, seen: Seen) -> Result<StepExplanation, CommandFailure> {
     let look = history.look(&seen)?;
     let reproducible = match (&look.fields, seen.fields) {
         (Some(Ok(resolved)), Some(recorded)) => Some(resolved.fingerprint() == recorded),
@@ -186,8 +196,7 @@ fn of_seen(
         ExplainedFields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
     fields.results(&look);
     fields.references(&seen, look.trace);
-    let mut fields = fields.told;
-    fields.retain(|field| target.means_field(&field.name));
+    let fields = fields.told;
     Ok(StepExplanation { seen, fields, problems, reproducible, ended: None, judged })
 }
 
@@ -218,7 +227,9 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
         for resolution in history.look(&seen)?.trace {
             let maker = seen.view.maker(&resolution);
             let Some(of_maker) = readers.get_mut(&maker) else { continue };
-            let reader = (seen.at.clone(), field_of(step, resolution.origin.as_ref()));
+            let field = field_of(step, resolution.origin.as_ref());
+            let part = part_read(&resolution, &maker);
+            let reader = Reading { at: seen.at.clone(), field, part };
             if known.insert((maker, reader.clone())) {
                 of_maker.push(reader);
             }
@@ -239,7 +250,8 @@ fn entry_reads(history: &History<'_>, name: &str, readers: &mut Readers) {
             "context" => Maker::Context(reference.first),
             _ => continue,
         };
-        let reader = (Address::default(), format!("context.{name}"));
+        let field = format!("context.{name}");
+        let reader = Reading { at: Address::default(), field, part: Vec::new() };
         if let Some(known) = readers.get_mut(&maker).filter(|known| !known.contains(&reader)) {
             known.push(reader);
         }
@@ -278,6 +290,9 @@ impl StepExplanation {
             Evaluated::List => "list",
             Evaluated::Fields => "attempt",
             Evaluated::Judgement => "judgement",
+            Evaluated::Variables => "variables",
+            Evaluated::Aggregates => "aggregates",
+            Evaluated::Exports => "exports",
         }
     }
 }
@@ -311,6 +326,34 @@ impl ExplainedFields<'_, '_> {
         for outcome in &look.outcomes {
             self.outcome(outcome);
         }
+        if let (Some(_), Action::ForEach(each)) = (&look.list, &step.action) {
+            self.choice(each);
+        }
+    }
+
+    /// What chooses and sorts the elements of a list, as it is written: it was evaluated for each of them.
+    fn choice(&mut self, each: &ForEach) {
+        match &each.filter {
+            Some(Filter::Condition(filter)) => self.written("filter", filter, filter.value.source()),
+            Some(Filter::Expectation(filter)) => self.written("filter", filter, "expectations"),
+            None => {}
+        }
+        for key in &each.sort_by {
+            let order = if key.descending { " DESC" } else { "" };
+            let nulls = match key.nulls_first {
+                Some(true) => " NULLS FIRST",
+                Some(false) => " NULLS LAST",
+                None => "",
+            };
+            self.written("sort_by", &key.by, &format!("{}{order}{nulls}", key.by.value.source()));
+        }
+        if let Some(distinct) = &each.distinct {
+            self.written("distinct", distinct, distinct.value.source());
+        }
+    }
+
+    fn written<T>(&mut self, name: &str, field: &Field<T>, text: &str) {
+        self.add(name, Some(&field.origin), ExplainedValue::Text(text.to_owned()));
     }
 
     /// What judges a state, and the conditions of its routes that were looked at.
@@ -336,7 +379,8 @@ impl ExplainedFields<'_, '_> {
     /// A field of the list or of the attempt, and what it came to.
     fn outcome(&mut self, outcome: &FieldOutcome) {
         // What the file fixes says nothing new; what a server is made of is shown with the references in it.
-        if outcome.fixed || outcome.key.starts_with("server.") {
+        let chooses = matches!(outcome.key, "offset" | "max_items");
+        if outcome.fixed && !chooses || outcome.key.starts_with("server.") {
             return;
         }
         // Of two variables with one name the later one holds.
@@ -370,7 +414,8 @@ fn shown(value: &FieldValue) -> ExplainedValue {
         FieldValue::Words(command) => ExplainedValue::Value(words(command)),
         FieldValue::Arguments(arguments) => ExplainedValue::Words(arguments.clone()),
         FieldValue::Shell(bound) => ExplainedValue::Shell(bound.clone()),
-        FieldValue::Value(value) | FieldValue::Branch { value, .. } => ExplainedValue::Value(value.clone()),
+        FieldValue::Value(value) => ExplainedValue::Value(value.clone()),
+        FieldValue::Branch { explanation, .. } => ExplainedValue::Condition(explanation.clone()),
         FieldValue::Count(count) => ExplainedValue::Value((*count).into()),
         FieldValue::Duration(duration) => ExplainedValue::Text(words::duration(*duration)),
         FieldValue::Fraction(fraction) => ExplainedValue::Text(fraction.to_string()),
@@ -394,8 +439,8 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
         }
         // What the tool of a server is given is one field.
         "params" if step.step.tool.is_none() => "params".to_owned(),
-        "aggregates" | "env" | "error_policy" | "http" | "param" | "params" | "retry" | "variables"
-        | "with" | "write_file" => words.next().map_or(path.to_owned(), |second| {
+        "aggregates" | "env" | "error_policy" | "exports" | "http" | "param" | "params" | "retry"
+        | "variables" | "with" | "write_file" => words.next().map_or(path.to_owned(), |second| {
             format!("{first}.{}", second.split('[').next().unwrap_or(second))
         }),
         // Each condition is looked at by itself.

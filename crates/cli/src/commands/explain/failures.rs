@@ -87,9 +87,16 @@ impl FailureSummary<'_> {
         }
         let more = self.failed.len().saturating_sub(MAX_STEPS);
         if more > 0 {
-            let _ = writeln!(out, "\n{more} more failed: `threadline explain {}`", self.run);
+            let _ = writeln!(out, "\n{more} more failed: `threadline {}`", self.more_command());
         }
         Ok(out)
+    }
+
+    /// The command that shows all failures: of items in a table.
+    fn more_command(&self) -> String {
+        let run = self.run;
+        let are_items = self.failed.iter().all(Address::is_in_items);
+        if are_items { format!("show {run} --failed") } else { format!("explain {run}") }
     }
 
     /// What stands behind the name of a step: its reason, unless a line gave it, and the values it read.

@@ -1,6 +1,6 @@
 //! Explanations as JSON.
 
-use threadline_engine::event::{Address, Datum, EventKind, Seq, Status};
+use threadline_engine::event::{Address, Datum, Event, EventKind, Seq, Status};
 use threadline_engine::replay::Maker;
 use threadline_flow::fields::field_names as names;
 use threadline_flow::shell::Delivery;
@@ -9,8 +9,9 @@ use threadline_lang::{Explanation, Value};
 use threadline_runner::values::load_envelope;
 
 use super::super::history::{History, of_journal, time_text};
+use super::chain::{overlap, part_read};
 use super::explanation::{
-    AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers,
+    AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers, Reading,
     StepExplanation,
 };
 use crate::exit::CommandFailure;
@@ -23,12 +24,38 @@ pub(crate) fn explanation(
 ) -> Result<Value, CommandFailure> {
     let steps: Result<Vec<Value>, CommandFailure> =
         told.iter().map(|told| one(history, told, readers)).collect();
-    Ok(Value::record([
+    Ok(explanation_of(history, steps?))
+}
+
+/// Evaluations with the run that they belong to.
+pub(crate) fn explanation_of(history: &History<'_>, evaluations: Vec<Value>) -> Value {
+    Value::record([
         ("run", history.info.id.as_str().into()),
         ("workflow", history.started.workflow.as_str().into()),
         ("file", history.started.file.as_str().into()),
-        ("evaluations", Value::sequence(steps?)),
-    ]))
+        ("evaluations", Value::sequence(evaluations)),
+    ])
+}
+
+/// A step that was skipped before anything of it was evaluated.
+pub(crate) fn skipped(history: &History<'_>, event: &Event, reason: &str) -> Value {
+    let step = event.at.step(&history.plan).map(|step| &history.plan.steps[step as usize]);
+    let ended = Value::record([
+        ("event", Value::from(event.seq)),
+        ("time", time_text(event.time).into()),
+        ("status", Status::Skipped.name().into()),
+        ("reason", reason.into()),
+    ]);
+    Value::record([
+        ("step", step.map_or(Value::NULL, |step| step.label.as_str().into())),
+        ("number", step.map_or(Value::NULL, |step| step.number.as_str().into())),
+        ("at", event.at.as_str().into()),
+        ("evaluated", Value::NULL),
+        ("event", Value::from(event.seq)),
+        ("time", time_text(event.time).into()),
+        ("fields", Value::sequence([])),
+        ("ended", ended),
+    ])
 }
 
 fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Result<Value, CommandFailure> {
@@ -43,6 +70,7 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
         ("at", seen.at.as_str().into()),
         ("evaluated", told.evaluated().into()),
         ("attempt", if seen.attempt == 0 { Value::NULL } else { i64::from(seen.attempt).into() }),
+        ("item_attempt", seen.item_attempt.map_or(Value::NULL, |attempt| i64::from(attempt).into())),
         ("rerun", seen.rerun.into()),
         ("event", Value::from(seen.seq)),
         ("time", time_text(seen.time).into()),
@@ -51,11 +79,17 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
         ("problems", Value::sequence(problems)),
         ("ended", told.ended.as_ref().map_or(Ok(Value::NULL), |end| ended(history, end))?),
     ]);
-    let Some(judged) = &told.judged else { return Ok(known) };
-    let judged = of_state(history, judged)?;
+    let more = match (&told.judged, seen.chosen) {
+        (Some(judged), _) => [("judged".into(), of_state(history, judged)?)],
+        (None, Some(chosen)) => {
+            let read = chosen.read.map_or(Value::NULL, Value::from);
+            [("chosen".into(), Value::record([("read", read), ("items", Value::from(chosen.count))]))]
+        }
+        (None, None) => return Ok(known),
+    };
     let known = known.as_object().into_iter().flat_map(|known| known.iter());
     let known = known.map(|(key, value)| (key.name().clone(), value.clone()));
-    Ok(Value::record(known.chain([("judged".into(), judged)])))
+    Ok(Value::record(known.chain(more)))
 }
 
 /// The verdict on a state, and its route.
@@ -177,7 +211,9 @@ fn referenced(
 ) -> Result<Value, CommandFailure> {
     let resolution = &reference.resolution;
     let others = readers.get(&reference.maker).into_iter().flatten();
-    let others = others.filter(|(at, _)| *at != told.seen.at).map(|reader| reader_json(history, reader));
+    let part = part_read(resolution, &reference.maker);
+    let others = others.filter(|reader| reader.at != told.seen.at && overlap(&reader.part, &part));
+    let others = others.map(|reader| reader_json(history, reader));
     let scope = if resolution.scope.is_empty() { Value::NULL } else { resolution.scope.as_str().into() };
     Ok(Value::record([
         ("reference", resolution.reference.as_str().into()),
@@ -209,7 +245,14 @@ fn maker(
             ("list", made_at(history, "foreach", *list)?),
         ]),
         Maker::Input(input) => Value::record([("kind", "input".into()), ("name", name(input))]),
-        Maker::Import(import) => Value::record([("kind", "import".into()), ("name", name(import))]),
+        Maker::Import(import) => {
+            let run = import.as_ref().and_then(|name| history.imported_run(name));
+            Value::record([
+                ("kind", "import".into()),
+                ("name", name(import)),
+                ("run", run.map_or(Value::NULL, Value::from)),
+            ])
+        }
         Maker::Context(entry) => {
             let event = entry.as_ref().and_then(|name| told.seen.defined.get(name));
             Value::record([
@@ -247,9 +290,9 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Command
     ]))
 }
 
-/// A reader of a value: a step, or an entry of `context`.
-pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Address, String)) -> Value {
-    let by_step = *at != Address::default();
+/// A reader of a value: a step, an entry of `context`, or an export.
+pub(crate) fn reader_json(history: &History<'_>, Reading { at, field, .. }: &Reading) -> Value {
+    let by_step = !at.is_root();
     Value::record([
         ("step", if by_step { label(history, at).into() } else { Value::NULL }),
         ("at", if by_step { at.as_str().into() } else { Value::NULL }),

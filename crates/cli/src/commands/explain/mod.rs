@@ -10,9 +10,10 @@ pub(crate) mod text;
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use threadline_engine::event::{Address, Datum, EventKind};
+use threadline_engine::event::{Address, Datum, Event, EventKind};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_flow::fields::field_names as names;
+use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
@@ -25,7 +26,7 @@ use super::print_styled as print;
 use crate::arguments::ExplainArguments;
 use crate::exit::CommandFailure;
 use crate::loop_progress::has_ignored_failure;
-use crate::report::{Report, first_line};
+use crate::report::{Report, first_line, visible};
 use crate::reporter::describe_route;
 use crate::table::Table;
 
@@ -35,8 +36,13 @@ const DIM: Style = Style::new().dimmed();
 pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
+    let way =
+        if call.back { Some(ChainDirection::Back) } else { call.forward.then_some(ChainDirection::Forward) };
     let target = if let Some(step) = &call.step {
-        named(&history, step)?
+        match named(&history, step) {
+            Ok(target) => target,
+            Err(failure) => return explain_name(&history, call, step, way)?.ok_or(failure),
+        }
     } else {
         let failed = failed(&history)?;
         if failed.is_empty() {
@@ -44,8 +50,6 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
         }
         ExplainTarget::executions(&history.plan, failed)
     };
-    let way =
-        if call.back { Some(ChainDirection::Back) } else { call.forward.then_some(ChainDirection::Forward) };
     if let Some(way) = way {
         let chains = Chains::follow(&history, &target, way)?;
         if call.json {
@@ -55,7 +59,8 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     }
     let told = explain_steps(&history, &target)?;
     if told.is_empty() {
-        return Err(nothing(&history, call, &target)?);
+        return explain_skipped(&history, call, &target)?
+            .map_or_else(|| Err(nothing(&history, call, &target)?), |text| super::print(&text));
     }
     let others = readers(&history, &told)?;
     if call.json {
@@ -76,6 +81,29 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
         return print(&table(&history, &told));
     }
     print(&teller.text(&told)?)
+}
+
+/// Explains an entry of `context`, or what the run exported: its value and the chain. Nothing if there is none.
+fn explain_name(
+    history: &History<'_>,
+    call: &ExplainArguments,
+    name: &str,
+    way: Option<ChainDirection>,
+) -> Result<Option<()>, CommandFailure> {
+    let way = way.unwrap_or(ChainDirection::Back);
+    let Some((value, chains)) = Chains::follow_name(history, name, way)? else { return Ok(None) };
+    if call.json {
+        let explained = Value::record([
+            ("run", history.info.id.as_str().into()),
+            ("name", name.into()),
+            ("value", value),
+            ("chain", chains.json()),
+        ]);
+        return super::print(&format!("{}\n", explained.to_json(JsonStyle::Compact))).map(Some);
+    }
+    let shown = if call.full { value.to_json(JsonStyle::Compact) } else { excerpt(&value) };
+    let chain = if chains.is_empty() { String::new() } else { chains.text(call.full) };
+    print(&format!("{} = {shown}\n{chain}", visible(name))).map(Some)
 }
 
 /// The steps that a text names.
@@ -116,10 +144,9 @@ fn nothing(
         let hint = format!("`threadline explain {run} '{name}/1'` explains its first");
         return Ok(CommandFailure::Failed(vec![Report::with_hint(message, &hint)]));
     }
-    let message = match (&target.field, skipped(history, target)?) {
-        (_, Some(reason)) => format!("`{name}` was skipped in run `{run}`: {reason}"),
-        (Some(field), None) => format!("`{name}`: no field `{field}` was evaluated in run `{run}`"),
-        (None, None) => format!("`{name}` was not reached in run `{run}`"),
+    let message = match &target.field {
+        Some(field) => format!("`{name}`: no field `{field}` was evaluated in run `{run}`"),
+        None => format!("`{name}` was not reached in run `{run}`"),
     };
     Ok(CommandFailure::Failed(vec![Report::plain(message)]))
 }
@@ -134,19 +161,35 @@ fn had(history: &History<'_>, item: &Address) -> Result<bool, CommandFailure> {
     Ok(found)
 }
 
-/// Why a node was skipped.
-fn skipped(history: &History<'_>, target: &ExplainTarget) -> Result<Option<String>, CommandFailure> {
-    let mut reason = None;
+/// The executions that were skipped before anything of them was evaluated, with the reasons. Nothing if there are none.
+fn explain_skipped(
+    history: &History<'_>,
+    call: &ExplainArguments,
+    target: &ExplainTarget,
+) -> Result<Option<String>, CommandFailure> {
+    let mut skipped: BTreeMap<Address, (Event, String)> = BTreeMap::new();
     history.each(|fold, event| {
-        if let (EventKind::Skipped { output, .. }, Some(step)) =
-            (&event.kind, fold.machine.step_of(&event.at))
-            && target.steps.contains(&step)
-        {
-            reason = output.meta.get(names::REASON).and_then(|reason| reason.as_str()).map(str::to_owned);
+        let step = fold.machine.step_of(&event.at).filter(|step| target.means(&event.at, *step));
+        if let (EventKind::Skipped { output, .. }, Some(_)) = (&event.kind, step) {
+            let reason = output.meta.get(names::REASON).map(ToString::to_string).unwrap_or_default();
+            skipped.insert(event.at.clone(), (event.clone(), reason));
         }
         Ok(())
     })?;
-    Ok(reason)
+    if skipped.is_empty() {
+        return Ok(None);
+    }
+    if call.json {
+        let skipped = skipped.values().map(|(event, reason)| json::skipped(history, event, reason));
+        let explained = json::explanation_of(history, skipped.collect());
+        return Ok(Some(format!("{}\n", explained.to_json(JsonStyle::Compact))));
+    }
+    let lines = skipped.iter().map(|(at, (event, reason))| {
+        let (name, seq) = (visible(&json::label(history, at)), event.seq);
+        let time = super::history::clock_text(event.time);
+        format!("{name}  step {at}\n  skipped: {}  event {seq}, {time}\n", visible(reason))
+    });
+    Ok(Some(lines.collect()))
 }
 
 /// Whether there are several items of one step.

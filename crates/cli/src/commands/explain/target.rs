@@ -38,7 +38,7 @@ impl ExplainTarget {
 
     /// Finds what a text names: its longest prefix that names a step, then a field.
     pub(crate) fn find(plan: &Plan, text: &str) -> Result<Self, NoSuchStep> {
-        if let Some(found) = step(plan, text) {
+        if let Some(found) = step(plan, text).or_else(|| engine_value(plan, text)) {
             return Ok(found);
         }
         let mut splits: Vec<usize> = text.match_indices('.').map(|(at, _)| at).collect();
@@ -105,6 +105,24 @@ fn step(plan: &Plan, text: &str) -> Option<ExplainTarget> {
     })?;
     let steps = of_items(plan, &steps, items.len());
     Some(ExplainTarget { items, ..ExplainTarget::of(steps) })
+}
+
+/// What a map or a phase makes at its end: `aggregates.NAME`, `setup.variables.NAME`.
+fn engine_value(plan: &Plan, text: &str) -> Option<ExplainTarget> {
+    let (root, rest) = text.split_once('.').unwrap_or((text, ""));
+    let (owner, field) = match root {
+        "aggregates" => ("map", text),
+        "setup" | "reduce" if rest.split('.').next() == Some("variables") => (root, rest),
+        _ => return None,
+    };
+    let is_owner = |step: &PlannedStep| {
+        let action = &step.step.action;
+        let is_map = matches!(action, Action::ForEach(each) if each.is_map);
+        step.label == owner && (is_map || matches!(action, Action::Phase(_)))
+    };
+    let number = plan.steps.iter().position(is_owner)?;
+    let steps = vec![StepNumber::try_from(number).ok()?];
+    Some(ExplainTarget { field: Some(field.to_owned()), ..ExplainTarget::of(steps) })
 }
 
 /// The steps inside of items and phases, in place of the steps that contain them.

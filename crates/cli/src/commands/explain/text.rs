@@ -4,15 +4,17 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, Status};
-use threadline_engine::replay::{Evaluated, Maker};
+use threadline_engine::replay::{ChosenCount, Evaluated, Maker};
 use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 
 use super::super::history::{History, clock_text};
+use super::chain::{overlap, part_read};
 use super::explanation::{
-    ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers, StepExplanation,
+    ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers, Reading,
+    StepExplanation,
 };
 use super::json::label;
 use crate::exit::CommandFailure;
@@ -293,7 +295,10 @@ impl ExplanationPrinter<'_, '_> {
                 format!("item {index} of {}, event {list}", title(history, &event.at))
             }
             Maker::Input(_) => "input".to_owned(),
-            Maker::Import(_) => "an earlier run".to_owned(),
+            Maker::Import(name) => match name.as_ref().and_then(|name| history.imported_run(name)) {
+                Some(run) => format!("exported by run {run}"),
+                None => "an earlier run".to_owned(),
+            },
             Maker::Context(name) => {
                 let event = name.as_ref().and_then(|name| told.seen.defined.get(name));
                 let set = name.as_ref().is_some_and(|name| {
@@ -316,7 +321,8 @@ impl ExplanationPrinter<'_, '_> {
     /// The other readers of a value, in words.
     fn others(&self, told: &StepExplanation, reference: &ExplainedReference) -> String {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
-        let others = readers.filter(|(at, _)| *at != told.seen.at);
+        let part = part_read(&reference.resolution, &reference.maker);
+        let others = readers.filter(|reader| reader.at != told.seen.at && overlap(&reader.part, &part));
         readers_named(self.history, others).map_or(String::new(), |names| format!("; also read by {names}"))
     }
 }
@@ -324,7 +330,7 @@ impl ExplanationPrinter<'_, '_> {
 /// Readers of a value, in words; `None` if there are none.
 pub(crate) fn readers_named<'r>(
     history: &History<'_>,
-    readers: impl Iterator<Item = &'r (Address, String)>,
+    readers: impl Iterator<Item = &'r Reading>,
 ) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for reader in readers {
@@ -349,9 +355,9 @@ pub(crate) fn title(history: &History<'_>, at: &Address) -> String {
     if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
 }
 
-/// A reader of a value in a sentence: a step, or an entry of `context`.
-pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Address, String)) -> String {
-    if *at == Address::default() { format!("`{field}`") } else { title(history, at) }
+/// A reader of a value in a sentence: a step, an entry of `context`, or an export.
+fn reader_title(history: &History<'_>, reader: &Reading) -> String {
+    if reader.at.is_root() { format!("`{}`", reader.field) } else { title(history, &reader.at) }
 }
 
 /// Whether a state failed, because its verdict has no route.
@@ -362,15 +368,33 @@ pub(crate) fn is_failure(history: &History<'_>, told: &StepExplanation) -> bool 
     of.is_some_and(|judged| judged.to.is_none() && (!ends || judged.verdict == ERROR))
 }
 
+/// How many elements of a source became items: `3 of 6 elements`.
+fn describe_chosen(chosen: ChosenCount) -> String {
+    match chosen.read {
+        Some(read) if read != chosen.count => {
+            format!("{} of {}", chosen.count, words::count(read, "element"))
+        }
+        _ => words::count(chosen.count, "element"),
+    }
+}
+
 /// What was evaluated, when, and its result.
 fn headline(told: &StepExplanation) -> String {
     let seen = &told.seen;
     let what = match seen.evaluated {
         Evaluated::Condition => "condition".to_owned(),
         Evaluated::List => "list".to_owned(),
-        Evaluated::Fields if seen.rerun => format!("attempt {}, again after a crash", seen.attempt),
-        Evaluated::Fields => format!("attempt {}", seen.attempt),
+        Evaluated::Fields => {
+            let of_item = seen.item_attempt.filter(|attempt| *attempt > 1);
+            let of_item =
+                of_item.map_or(String::new(), |attempt| format!(" of attempt {attempt} of the item"));
+            let again = if seen.rerun { ", again after a crash" } else { "" };
+            format!("attempt {}{of_item}{again}", seen.attempt)
+        }
         Evaluated::Judgement => "judged".to_owned(),
+        Evaluated::Variables => "variables".to_owned(),
+        Evaluated::Aggregates => "aggregates".to_owned(),
+        Evaluated::Exports => "exports".to_owned(),
     };
     let (style, came) = match (&told.ended, seen.evaluated) {
         (Some(ended), _) if ended.output.status == Status::Failed => {
@@ -383,7 +407,8 @@ fn headline(told: &StepExplanation) -> String {
             (DIM, "false, skipped".to_owned())
         }
         (_, Evaluated::Condition) => (GOOD, "true".to_owned()),
-        (_, Evaluated::List) => (PLAIN, String::new()),
+        (_, Evaluated::List) => (PLAIN, seen.chosen.map_or(String::new(), describe_chosen)),
+        (_, Evaluated::Variables | Evaluated::Aggregates | Evaluated::Exports) => (PLAIN, String::new()),
         (Some(ended), Evaluated::Fields) => (GOOD, ended.output.status.name().to_owned()),
         (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
         (_, Evaluated::Judgement) => match &told.judged {

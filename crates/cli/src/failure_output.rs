@@ -1,5 +1,5 @@
-//! The end of what a failed step printed, as lines for people. It is read here for every command, wherever the journal
-//! keeps it. Nothing is printed here.
+//! The end of what a failed step printed, as lines for people. It is read here for every command, wherever
+//! the journal keeps it. Nothing is printed here.
 
 use anstyle::Style;
 use threadline_engine::event::{Datum, JudgeReply, Output};
@@ -14,7 +14,8 @@ use crate::report::visible;
 
 const DIM: Style = Style::new().dimmed();
 
-/// The last lines that a failed step printed, each behind a bar. The streams are named if there are two of them.
+/// The last lines that a failed step printed, each behind a bar. The streams are named if there are two of
+/// them.
 pub(crate) fn printed_lines(reader: &JournalReader, output: &Output, max_lines: usize) -> Vec<String> {
     lines_of(load_envelope(reader, output), max_lines)
 }

@@ -1,7 +1,8 @@
 //! A run as people watch it: one line for each step, and a line about the whole run at its end.
 //!
-//! The reporter consumes events and notices, so a run that is shown later is fed the same events again and prints the same
-//! lines. Of the journal it reads only what failed steps printed. It decides nothing about the run.
+//! The reporter consumes events and notices, so a run that is shown later is fed the same events again and
+//! prints the same lines. Of the journal it reads only what failed steps printed. It decides nothing about
+//! the run.
 
 mod counts;
 mod failure_log;
@@ -643,7 +644,8 @@ pub(crate) fn whole_seconds(millis: u64) -> String {
     words::duration(Duration::from_secs(millis.div_ceil(1_000)))
 }
 
-/// The error of an item on one line. Where several lines stand below it that a step printed, the last of them.
+/// The error of an item on one line. Where several lines stand below it that a step printed, the last of
+/// them.
 fn item_error_line(error: &str) -> Cow<'_, str> {
     match error.split_once('\n') {
         Some((first, below)) if first.ends_with(':') => {

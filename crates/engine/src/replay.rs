@@ -429,18 +429,18 @@ pub fn look(
         Evaluated::Variables => {
             if let Action::Phase(phase) = &step.action {
                 let variables = select::variables(phase, scope, &mut session);
-                outcomes = named_outcomes("variables", &phase.variables, variables);
+                outcomes = named_outcomes("variables", &phase.variables, &variables);
             }
         }
         Evaluated::Aggregates => {
             if let Shape::MapReduce { aggregates } = &plan.workflow.shape {
                 let made = select::aggregates(plan, scope, &mut session);
-                outcomes = named_outcomes("aggregates", aggregates, made);
+                outcomes = named_outcomes("aggregates", aggregates, &made);
             }
         }
         Evaluated::Exports => {
             let exports = evaluate::exports(plan, scope, &mut session);
-            outcomes = named_outcomes("exports", &plan.workflow.exports, exports);
+            outcomes = named_outcomes("exports", &plan.workflow.exports, &exports);
         }
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
@@ -478,7 +478,7 @@ fn traced_session<'w>(plan: &'w Plan, world: &'w mut dyn World) -> Session<'w> {
 fn named_outcomes(
     key: &'static str,
     values: &[(EcoString, Field<Document>)],
-    evaluated: Result<Value, FieldErrors>,
+    evaluated: &Result<Value, FieldErrors>,
 ) -> Vec<FieldOutcome> {
     let value_of = |name: &str| evaluated.as_ref().ok().and_then(|value| value.get(name).cloned());
     let outcome = |(name, written): &(EcoString, Field<Document>)| FieldOutcome {

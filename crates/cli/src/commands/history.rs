@@ -177,7 +177,8 @@ impl History<'_> {
         Ok(replay::look(&self.plan, seen, (&scope, acting.as_ref()), result.as_deref(), &mut world))
     }
 
-    /// What an entry of `context` read when an event recorded it, evaluated again with the entries that are known.
+    /// What an entry of `context` read when an event recorded it, evaluated again with the entries that are
+    /// known.
     pub(crate) fn look_at_entry(
         &self,
         entry: &ContextEntry,

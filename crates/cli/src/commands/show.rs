@@ -63,7 +63,7 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     })?;
     let is_driven = reader.is_driven(&history.info.id).map_err(|error| of_store(&error))?;
     let running = if is_driven { reporter.running_lines() } else { Vec::new() };
-    let running: String = running.iter().map(|line| format!("{line}\n")).collect();
+    let running = running.iter().fold(String::new(), |text, line| text + line + "\n");
     let (failed, log) = (reporter.failed_steps(), reporter.take_failures());
     let (plan, run) = (&history.plan, history.info.id.as_str());
     let failures = FailureSummary { plan, run, failed: &failed, log: &log }.text(Some(&history))?;

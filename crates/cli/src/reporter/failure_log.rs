@@ -30,13 +30,14 @@ pub(super) struct FailedItemStep {
     pub(super) label: String,
     /// The first line of the error.
     pub(super) error: String,
-    /// What stands below the line of the item: further lines of the error, and the end of what the step printed.
+    /// What stands below the line of the item: further lines of the error, and the end of what the step
+    /// printed.
     pub(super) below: Vec<String>,
 }
 
 impl FailedItemStep {
-    /// Whether the item failed because of this step. The error of an item is that of its step, with the end of what it
-    /// printed behind it.
+    /// Whether the item failed because of this step. The error of an item is that of its step, with the end
+    /// of what it printed behind it.
     pub(super) fn explains(&self, item_error: &str) -> bool {
         let more = item_error.strip_prefix(self.error.as_str());
         more.is_some_and(|more| more.is_empty() || more.starts_with(':'))

@@ -237,7 +237,7 @@ impl Left {
     fn knows_every_start(&self) {
         for (at, ran) in &self.effects {
             let is_start =
-                |event: &&Event| event.at == *at && matches!(event.kind, EventKind::Started { .. });
+                |event: &&Event| event.at.as_str() == at && matches!(event.kind, EventKind::Started { .. });
             let starts = self.events.iter().filter(is_start).count() as u64;
             assert!(*ran <= starts, "`{at}` ran {ran} times, and the journal knows of {starts}");
         }

@@ -1,9 +1,10 @@
-//! Provenance against an oracle: what `explain --back --json` says of a value is exactly the set of literals whose change
-//! changes it.
+//! Provenance against an oracle: what `explain --back --json` says of a value is exactly the set of literals
+//! whose change changes it.
 //!
-//! Workflows of every shape are generated. Each step adds a number of its own to what it reads, so a value changes if and
-//! only if a number is changed that it was made of: the workflow is run again with each number changed, and the changes
-//! are compared with the chain. `THREADLINE_LONG=1` tries forty times as many; `THREADLINE_SEED=n` begins with that seed.
+//! Workflows of every shape are generated. Each step adds a number of its own to what it reads, so a value
+//! changes if and only if a number is changed that it was made of: the workflow is run again with each number
+//! changed, and the changes are compared with the chain. `THREADLINE_LONG=1` tries forty times as many;
+//! `THREADLINE_SEED=n` begins with that seed.
 
 #![expect(clippy::unwrap_used, reason = "a run that cannot be read fails the test")]
 
@@ -268,7 +269,7 @@ fn values(project: &Project, generated: &Generated) -> BTreeMap<String, String> 
         project.write(name, text.as_bytes());
     }
     let outcome = project.run(&["run", "main.yaml"], b"");
-    let text = || generated.files.iter().map(|(name, text)| format!("# {name}\n{text}")).collect::<String>();
+    let text = || shown(&generated.files);
     assert_eq!(outcome.exit, 0, "{}{}\n{}", outcome.stdout, outcome.stderr, text());
     let names = json(project, &["vars", "last", "--json"]);
     let names = names.get("names").unwrap().as_list().unwrap();
@@ -328,7 +329,7 @@ fn check(shape: Shape, seed: u64) {
             .collect();
         let mut expected = changing.remove(target.as_str()).unwrap_or_default();
         expected.remove(own.as_str());
-        let text: String = generated.files.iter().map(|(name, text)| format!("# {name}\n{text}")).collect();
+        let text = shown(&generated.files);
         assert_eq!(claimed, expected, "{shape:?}, seed {seed}: what `{target}` was made of\n{text}");
     }
 }
@@ -368,4 +369,9 @@ fn a_loop() {
 #[test]
 fn a_called_workflow() {
     check_shape(Shape::Call);
+}
+
+/// Files as a report shows them.
+fn shown(files: &[(&'static str, String)]) -> String {
+    files.iter().fold(String::new(), |text, (name, content)| text + "# " + name + "\n" + content)
 }

@@ -254,10 +254,9 @@ impl Executor<'_> {
         driver: &mut D,
         task: Task,
         view: View,
-        list: Seq,
+        (list, timing): (Seq, Timing),
         counts: Counts,
         rules: &Rules,
-        timing: Timing,
     ) -> Result<Next, D::Error> {
         let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
         let failure = (counts.failed > 0 && !goes_on).then(|| items_failed(counts));
@@ -390,8 +389,8 @@ fn printed(left: &Envelope) -> Value {
 /// The number of lines that a step printed that stand in the error of an item.
 const LINES_SHOWN: usize = 10;
 
-/// Why a step failed: its error, and behind an exit code the end of what it printed, which the next attempt and the list
-/// of failures need. One line stands behind the error, several below it.
+/// Why a step failed: its error, and behind an exit code the end of what it printed, which the next attempt
+/// and the list of failures need. One line stands behind the error, several below it.
 fn describe_failure(left: &Envelope) -> Option<EcoString> {
     let error = left.meta.get(names::ERROR)?.as_str()?;
     let is_exit = FailureKind::of_meta(&left.meta) == Some(FailureKind::ExitCode);

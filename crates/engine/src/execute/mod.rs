@@ -223,7 +223,7 @@ impl<'p> Executor<'p> {
             }
             Command::Collect { task, list, counts, rules, since } => {
                 let timing = Timing::since(since, driver.moment().time);
-                self.collect(driver, task, view, list, counts, &rules, timing)
+                self.collect(driver, task, view, (list, timing), counts, &rules)
             }
             Command::Close { task, last, captured } => self.close(driver, &task, &view, last, &captured),
             Command::FailAfterCrash(task) => {

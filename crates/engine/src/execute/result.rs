@@ -143,8 +143,8 @@ pub fn envelope(value: Value, output: Option<Value>, stderr: Option<Value>, meta
     Envelope { also: Value::object(also).ok(), ..Envelope::new(value, meta) }
 }
 
-/// What a state without an action leaves: the details of its verdict as its value, and what its judge said as its output.
-/// `load` gives the values of the event.
+/// What a state without an action leaves: the details of its verdict as its value, and what its judge said as
+/// its output. `load` gives the values of the event.
 pub fn judged_envelope<E>(
     at: &Address,
     judged: &JudgedEvent,
@@ -173,8 +173,8 @@ pub struct PrintedTail {
     pub before: usize,
 }
 
-/// The end of what a failed step printed: of stderr, and of stdout if stderr is empty, if an agent answered, or if the
-/// step failed because of what it printed. Nothing of a step that is no program.
+/// The end of what a failed step printed: of stderr, and of stdout if stderr is empty, if an agent answered,
+/// or if the step failed because of what it printed. Nothing of a step that is no program.
 pub fn failure_tails(left: &Envelope, max_lines: usize) -> Vec<PrintedTail> {
     let is_agent = left.meta.get(names::AGENT_ID).is_some();
     if !is_agent && left.meta.get(names::CPU_TIME_MS).is_none() {

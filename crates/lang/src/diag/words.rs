@@ -119,8 +119,8 @@ pub fn shorten_middle(text: &str, max_chars: usize) -> Cow<'_, str> {
 /// The number of characters that [`last_lines`] gives of each line, on average.
 const LINE_CHARS: usize = 200;
 
-/// The last lines of a text, without the blank end of it. Together they have at most 200 characters for each line that
-/// is asked for; a line that has more begins with `…`.
+/// The last lines of a text, without the blank end of it. Together they have at most 200 characters for each
+/// line that is asked for; a line that has more begins with `…`.
 pub fn last_lines(text: &str, max_lines: usize) -> Vec<Cow<'_, str>> {
     let text = text.trim_end();
     let mut left = max_lines.saturating_mul(LINE_CHARS);

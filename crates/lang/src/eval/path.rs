@@ -817,7 +817,8 @@ impl PathRest<'_, '_> {
     }
 }
 
-/// A list that is read page by page as a trace shows it: the list itself if one page holds it, else how long it is.
+/// A list that is read page by page as a trace shows it: the list itself if one page holds it, else how long
+/// it is.
 fn shown_list(list: &dyn PagedList) -> Value {
     let whole = list
         .page(0)

@@ -1,8 +1,9 @@
 //! Chains of values: what a value was made of, step by step, or which steps read it.
 //!
-//! A *source* is a value that something made: what an execution left, the items of a list, an entry of `context`, an input,
-//! what a run exported, or a part of one of these. [`Tracer`] knows what each source was made of. A chain follows that
-//! through loops, items, phases and called runs, in one of the two directions. A run is only read.
+//! A *source* is a value that something made: what an execution left, the items of a list, an entry of
+//! `context`, an input, what a run exported, or a part of one of these. [`Tracer`] knows what each source was
+//! made of. A chain follows that through loops, items, phases and called runs, in one of the two directions.
+//! A run is only read.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +45,7 @@ pub(crate) enum ChainDirection {
 
 /// A value that something made, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Source {
+struct TracedSource {
     /// The run, by its place in [`Tracer::runs`].
     run: usize,
     product: Product,
@@ -73,7 +74,7 @@ enum Product {
 
 /// One value that a product was made of.
 #[derive(Clone)]
-struct Read {
+struct TracedRead {
     reader: String,
     field: String,
     reference: String,
@@ -82,7 +83,7 @@ struct Read {
     part: Vec<String>,
     /// Whether that part is the value itself, so that a part of it is the same part of the source.
     is_passed_on: bool,
-    source: Source,
+    source: TracedSource,
     /// Who made the source, in words.
     maker: String,
     /// The same for programs.
@@ -92,7 +93,7 @@ struct Read {
 /// A link of a chain.
 struct ChainLink {
     depth: usize,
-    read: Read,
+    read: TracedRead,
     /// Whether the rest of the chain is shown above.
     shown: bool,
 }
@@ -111,11 +112,14 @@ struct TracedRun<'r> {
     /// The events with the value of each item that ended well, by the event that ended it.
     items: BTreeMap<Address, Vec<(Seq, Seq)>>,
     /// What a phase is made of at its end: its last step, and what its steps captured.
-    phases: BTreeMap<Seq, (Option<Seq>, Vec<(EcoString, Seq)>)>,
+    phases: BTreeMap<Seq, PhaseParts>,
     /// Entries of `context` that were evaluated.
     defined: BTreeMap<EcoString, Seq>,
     explained: RefCell<BTreeMap<Seq, Rc<StepExplanation>>>,
 }
+
+/// The last step of a phase, and what its steps captured.
+type PhaseParts = (Option<Seq>, Vec<(EcoString, Seq)>);
 
 /// Knows what values were made of.
 struct Tracer<'r> {
@@ -230,7 +234,7 @@ impl<'r> Tracer<'r> {
     }
 
     /// Everything that a product was made of.
-    fn reads(&mut self, run: usize, product: &Product) -> Result<Vec<Read>, CommandFailure> {
+    fn reads(&mut self, run: usize, product: &Product) -> Result<Vec<TracedRead>, CommandFailure> {
         match product {
             Product::Output(seq) => self.output_reads(run, *seq),
             Product::Unfinished(at) => {
@@ -257,7 +261,7 @@ impl<'r> Tracer<'r> {
     }
 
     /// What went into the output that an event recorded.
-    fn output_reads(&mut self, run: usize, seq: Seq) -> Result<Vec<Read>, CommandFailure> {
+    fn output_reads(&mut self, run: usize, seq: Seq) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
         let event = traced.history.event(seq)?;
         let at = &event.at;
@@ -274,7 +278,7 @@ impl<'r> Tracer<'r> {
                 let list = self.evaluation_reads(run, evaluation(Evaluated::List))?;
                 let counted = list.into_iter().map(|read| {
                     let part = if each.is_map { vec![TOTAL.to_owned()] } else { read.part };
-                    Read { part, ..read }
+                    TracedRead { part, ..read }
                 });
                 reads.extend(counted);
                 reads.extend(self.evaluation_reads(run, evaluation(Evaluated::Aggregates))?);
@@ -291,8 +295,8 @@ impl<'r> Tracer<'r> {
                 let maker = format!("what run {id} exported");
                 let maker_json = Value::record([("kind", "exports".into()), ("run", id.as_str().into())]);
                 let read = self.pass_on(run, at, ("exports", "exports"), Vec::new(), value);
-                let source = Source { run: called, product: Product::Exports, part: Vec::new() };
-                reads.push(Read { source, maker, maker_json, ..read });
+                let source = TracedSource { run: called, product: Product::Exports, part: Vec::new() };
+                reads.push(TracedRead { source, maker, maker_json, ..read });
             }
             _ => reads.extend(self.evaluation_reads(run, evaluation(Evaluated::Fields))?),
         }
@@ -306,7 +310,7 @@ impl<'r> Tracer<'r> {
         at: &Address,
         until: Seq,
         is_map: bool,
-    ) -> Result<Vec<Read>, CommandFailure> {
+    ) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
         let list = traced.lists.iter().rfind(|(of, seq)| of == at && *seq < until).map_or(0, |(_, seq)| *seq);
         let own = |item: &Address| item.as_item().filter(|(owner, _)| owner == at).map(|(_, index)| index);
@@ -333,7 +337,7 @@ impl<'r> Tracer<'r> {
     }
 
     /// What the steps of a phase captured, and what the last of them left.
-    fn phase_reads(&mut self, run: usize, at: &Address, seq: Seq) -> Result<Vec<Read>, CommandFailure> {
+    fn phase_reads(&mut self, run: usize, at: &Address, seq: Seq) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
         let Some((last, captured)) = traced.phases.get(&seq) else { return Ok(Vec::new()) };
         let own = match traced.action(at) {
@@ -349,7 +353,7 @@ impl<'r> Tracer<'r> {
         if let Some(last) = last {
             let part = vec![names::OUTPUT.to_owned()];
             let read = self.pass_on_output(run, at, (names::OUTPUT, "prev"), part, *last)?;
-            reads.push(Read { is_passed_on: false, ..read });
+            reads.push(TracedRead { is_passed_on: false, ..read });
         }
         Ok(reads)
     }
@@ -360,7 +364,7 @@ impl<'r> Tracer<'r> {
         run: usize,
         event: &Event,
         seen: Option<&Seen>,
-    ) -> Result<Vec<Read>, CommandFailure> {
+    ) -> Result<Vec<TracedRead>, CommandFailure> {
         let mut reads = self.evaluation_reads(run, seen)?;
         let traced = Rc::clone(&self.runs[run]);
         // A state that only goes on was judged by nothing.
@@ -370,13 +374,13 @@ impl<'r> Tracer<'r> {
         let result = seen.and_then(|seen| seen.view.result).filter(|_| is_judged && !is_read);
         if let Some(result) = result {
             let read = self.pass_on_output(run, &event.at, ("evaluate", "result"), Vec::new(), result)?;
-            reads.push(Read { is_passed_on: false, ..read });
+            reads.push(TracedRead { is_passed_on: false, ..read });
         }
         Ok(reads)
     }
 
     /// What an entry of `context` is made of.
-    fn entry_reads(&mut self, run: usize, name: &EcoString) -> Result<Vec<Read>, CommandFailure> {
+    fn entry_reads(&mut self, run: usize, name: &EcoString) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
         let context = traced.history.plan.workflow.context.as_ref();
         let entry = context.and_then(|context| context.entries.iter().find(|entry| entry.name == *name));
@@ -388,22 +392,29 @@ impl<'r> Tracer<'r> {
             let field = format!("context.{name}");
             let maker = threadline_engine::view::View::default().maker(&resolution);
             let part = part_of(resolution.origin.as_ref(), &entry.written.origin);
-            let read =
-                Read { reader: "context".to_owned(), ..self.read(run, &field, &resolution, &maker, part)? };
+            let read = TracedRead {
+                reader: "context".to_owned(),
+                ..self.read(run, &field, &resolution, &maker, part)?
+            };
             reads.push(read);
         }
         Ok(reads)
     }
 
     /// What a caller gave to a run that it called.
-    fn input_reads(&mut self, run: usize, name: Option<&EcoString>) -> Result<Vec<Read>, CommandFailure> {
+    fn input_reads(
+        &mut self,
+        run: usize,
+        name: Option<&EcoString>,
+    ) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
         let Some(caller) = traced.history.started.caller.clone() else { return Ok(Vec::new()) };
         let calling = self.add(&traced.history, &caller.run)?;
         let of_caller = Rc::clone(&self.runs[calling]);
         let seen = of_caller.seen.get(&caller.at).into_iter().flatten();
-        let seen = seen.filter(|seen| seen.evaluated == Evaluated::Fields && seen.attempt == caller.attempt);
-        let reads = self.evaluation_reads(calling, seen.last())?;
+        let mut seen =
+            seen.filter(|seen| seen.evaluated == Evaluated::Fields && seen.attempt == caller.attempt);
+        let reads = self.evaluation_reads(calling, seen.next_back())?;
         let field = name.map(|name| format!("with.{name}"));
         let reads = reads.into_iter().filter(|read| match &field {
             Some(field) => read.field == *field,
@@ -413,7 +424,11 @@ impl<'r> Tracer<'r> {
     }
 
     /// What one evaluation read.
-    fn evaluation_reads(&mut self, run: usize, seen: Option<&Seen>) -> Result<Vec<Read>, CommandFailure> {
+    fn evaluation_reads(
+        &mut self,
+        run: usize,
+        seen: Option<&Seen>,
+    ) -> Result<Vec<TracedRead>, CommandFailure> {
         let Some(seen) = seen else { return Ok(Vec::new()) };
         let traced = Rc::clone(&self.runs[run]);
         let explained = traced.explain(seen)?;
@@ -438,7 +453,7 @@ impl<'r> Tracer<'r> {
                 } else {
                     self.title(run, &seen.at)
                 };
-                reads.push(Read { reader, ..read });
+                reads.push(TracedRead { reader, ..read });
             }
         }
         Ok(reads)
@@ -452,9 +467,9 @@ impl<'r> Tracer<'r> {
         resolution: &Resolution,
         maker: &Maker,
         part: Vec<String>,
-    ) -> Result<Read, CommandFailure> {
+    ) -> Result<TracedRead, CommandFailure> {
         let (source, maker, maker_json) = self.source(run, resolution, maker)?;
-        Ok(Read {
+        Ok(TracedRead {
             reader: String::new(),
             field: field.to_owned(),
             reference: resolution.reference.to_string(),
@@ -473,7 +488,7 @@ impl<'r> Tracer<'r> {
         run: usize,
         resolution: &Resolution,
         maker: &Maker,
-    ) -> Result<(Source, String, Value), CommandFailure> {
+    ) -> Result<(TracedSource, String, Value), CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
         let id = traced.history.info.id.as_str();
         let named = |kind: &str, name: &Option<EcoString>| {
@@ -545,7 +560,7 @@ impl<'r> Tracer<'r> {
             Maker::Nobody => given("nobody", "nobody"),
         };
         let part = if matches!(product, Product::Items(_) | Product::Given(_)) { Vec::new() } else { part };
-        Ok((Source { run, product, part }, words, Value::record(json)))
+        Ok((TracedSource { run, product, part }, words, Value::record(json)))
     }
 
     fn step_json(&self, kind: &'static str, run: usize, event: &Event) -> Vec<(&'static str, Value)> {
@@ -567,15 +582,15 @@ impl<'r> Tracer<'r> {
         (field, reference): (&str, &str),
         part: Vec<String>,
         value: Option<Value>,
-    ) -> Read {
-        Read {
+    ) -> TracedRead {
+        TracedRead {
             reader: self.title(run, at),
             field: field.to_owned(),
             reference: reference.to_owned(),
             value,
             part,
             is_passed_on: true,
-            source: Source { run, product: Product::Exports, part: Vec::new() },
+            source: TracedSource { run, product: Product::Exports, part: Vec::new() },
             maker: String::new(),
             maker_json: Value::NULL,
         }
@@ -589,14 +604,14 @@ impl<'r> Tracer<'r> {
         names: (&str, &str),
         part: Vec<String>,
         left: Seq,
-    ) -> Result<Read, CommandFailure> {
+    ) -> Result<TracedRead, CommandFailure> {
         let history = &self.runs[run].history;
         let event = history.event(left)?;
         let value = Some(history.output(left)?.value.clone());
-        let source = Source { run, product: Product::Output(left), part: Vec::new() };
+        let source = TracedSource { run, product: Product::Output(left), part: Vec::new() };
         let maker = self.title(run, &event.at);
         let maker_json = Value::record(self.step_json("step", run, &event));
-        Ok(Read { source, maker, maker_json, ..self.pass_on(run, at, names, part, value) })
+        Ok(TracedRead { source, maker, maker_json, ..self.pass_on(run, at, names, part, value) })
     }
 
     /// Every product of the runs that are known, and of those that they call or are called by.
@@ -654,7 +669,8 @@ pub(crate) fn part_read(resolution: &Resolution, maker: &Maker) -> Vec<String> {
     }
 }
 
-/// The part of an output that a path reads: without the name of the output, and without the word for its value.
+/// The part of an output that a path reads: without the name of the output, and without the word for its
+/// value.
 fn part_in_output(steps: &[String]) -> Vec<String> {
     let root = steps.first().map_or("", String::as_str);
     let named = if matches!(root, "captured" | "nodes") { 2 } else { 1 };
@@ -685,8 +701,8 @@ fn part_of(origin: Option<&Origin>, document: &Origin) -> Vec<String> {
     steps.iter().map(step_text).collect()
 }
 
-/// The place of a reference in values by name, such as `variables` and `exports`, without the first `skip` steps of it
-/// that name them all.
+/// The place of a reference in values by name, such as `variables` and `exports`, without the first `skip`
+/// steps of it that name them all.
 fn named_part(origin: Option<&Origin>, skip: usize) -> Vec<String> {
     let steps = origin.and_then(|origin| parse_path(&origin.path).ok()).unwrap_or_default();
     let steps: Vec<String> = steps.iter().map(step_text).collect();
@@ -719,9 +735,9 @@ fn called_run(event: &Event) -> Option<String> {
 pub(crate) struct Chains<'r> {
     tracer: Tracer<'r>,
     links: Vec<ChainLink>,
-    followed: BTreeSet<Source>,
+    followed: BTreeSet<TracedSource>,
     /// Who read each product: the reader, and how.
-    readers: BTreeMap<(usize, Product), Vec<(Source, Read)>>,
+    readers: BTreeMap<(usize, Product), Vec<(TracedSource, TracedRead)>>,
     cut: bool,
 }
 
@@ -739,24 +755,25 @@ impl<'r> Chains<'r> {
                 continue;
             }
             let last = |judged: bool| {
-                let outputs = run.outputs.get(at).into_iter().flatten();
+                let mut outputs = run.outputs.get(at).into_iter().flatten();
                 let is_judged = |seq: &&Seq| {
                     run.last_seen(at, Evaluated::Judgement, **seq).is_some_and(|seen| seen.seq == **seq)
                 };
-                outputs.filter(|seq| is_judged(seq) == judged).next_back().copied()
+                outputs.rfind(|seq| is_judged(seq) == judged).copied()
             };
             let starts: Vec<Product> =
                 [last(false), last(true)].into_iter().flatten().map(Product::Output).collect();
             let starts = if starts.is_empty() { vec![Product::Unfinished(at.clone())] } else { starts };
             for product in starts {
-                let source = Source { run: 0, product, part: Vec::new() };
+                let source = TracedSource { run: 0, product, part: Vec::new() };
                 chains.go(&source, Some(target), way, 0)?;
             }
         }
         Ok(chains)
     }
 
-    /// Follows an entry of `context`, or what the run exported, by its name. Nothing if there is no such value.
+    /// Follows an entry of `context`, or what the run exported, by its name. Nothing if there is no such
+    /// value.
     pub(crate) fn follow_name(
         history: &History<'r>,
         name: &str,
@@ -789,18 +806,18 @@ impl<'r> Chains<'r> {
             found.cloned()
         };
         let Some(value) = value.and_then(inside) else { return Ok(None) };
-        let source = Source { run: 0, product, part: steps.iter().map(step_text).collect() };
+        let source = TracedSource { run: 0, product, part: steps.iter().map(step_text).collect() };
         chains.go(&source, None, way, 0)?;
         Ok(Some((value, chains)))
     }
 
     fn new(history: &History<'r>, way: ChainDirection) -> Result<Self, CommandFailure> {
         let mut tracer = Tracer::new(history)?;
-        let mut readers: BTreeMap<(usize, Product), Vec<(Source, Read)>> = BTreeMap::new();
+        let mut readers: BTreeMap<(usize, Product), Vec<(TracedSource, TracedRead)>> = BTreeMap::new();
         if way == ChainDirection::Forward {
             for (run, product) in tracer.products()? {
                 for read in tracer.reads(run, &product)? {
-                    let reader = Source { run, product: product.clone(), part: read.part.clone() };
+                    let reader = TracedSource { run, product: product.clone(), part: read.part.clone() };
                     let key = (read.source.run, read.source.product.clone());
                     readers.entry(key).or_default().push((reader, read));
                 }
@@ -817,7 +834,7 @@ impl<'r> Chains<'r> {
     /// Adds what a source was made of, or who read it, and so on.
     fn go(
         &mut self,
-        source: &Source,
+        source: &TracedSource,
         target: Option<&ExplainTarget>,
         way: ChainDirection,
         depth: usize,
@@ -825,7 +842,7 @@ impl<'r> Chains<'r> {
         if self.is_full(depth) || !self.followed.insert(source.clone()) {
             return Ok(());
         }
-        let next: Vec<(Read, Source)> = match way {
+        let next: Vec<(TracedRead, TracedSource)> = match way {
             ChainDirection::Back => {
                 let reads = self.tracer.reads(source.run, &source.product)?;
                 let of_part = reads.into_iter().filter(|read| overlap(&read.part, &source.part));
@@ -833,7 +850,7 @@ impl<'r> Chains<'r> {
                     of_part.filter(|read| target.is_none_or(|target| target.means_field(&read.field)));
                 named
                     .map(|read| {
-                        let next = read.from(source);
+                        let next = read.source_of(source);
                         (read, next)
                     })
                     .collect()
@@ -842,7 +859,7 @@ impl<'r> Chains<'r> {
                 let key = (source.run, source.product.clone());
                 let readers = self.readers.get(&key).into_iter().flatten();
                 let of_part = readers.filter(|(_, read)| overlap(&read.source.part, &source.part));
-                of_part.map(|(reader, read)| (read.clone(), read.into(reader, source))).collect()
+                of_part.map(|(reader, read)| (read.clone(), read.part_of_reader(reader, source))).collect()
             }
         };
         for (read, next) in next {
@@ -867,7 +884,7 @@ impl<'r> Chains<'r> {
     pub(crate) fn text(&self, full: bool) -> String {
         let mut out = String::new();
         for link in &self.links {
-            let Read { reader, field, reference, value, maker, .. } = &link.read;
+            let TracedRead { reader, field, reference, value, maker, .. } = &link.read;
             let value = value.as_ref().map_or("has no value".to_owned(), |value| {
                 let shown = if full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
                 format!("= {shown}")
@@ -887,7 +904,7 @@ impl<'r> Chains<'r> {
     /// The chains as JSON: the links, each with its depth.
     pub(crate) fn json(&self) -> Value {
         let links = self.links.iter().map(|link| {
-            let Read { reader, field, reference, value, maker, maker_json, .. } = &link.read;
+            let TracedRead { reader, field, reference, value, maker, maker_json, .. } = &link.read;
             Value::record([
                 ("depth", link.depth.into()),
                 ("reader", reader.as_str().into()),
@@ -903,9 +920,9 @@ impl<'r> Chains<'r> {
     }
 }
 
-impl Read {
+impl TracedRead {
     /// The source of this read, where it is a part of a product that is asked about.
-    fn from(&self, asked: &Source) -> Source {
+    fn source_of(&self, asked: &TracedSource) -> TracedSource {
         let mut source = self.source.clone();
         if self.is_passed_on {
             source.part.extend(asked.part.iter().skip(self.part.len()).cloned());
@@ -914,7 +931,7 @@ impl Read {
     }
 
     /// The part of the reader that a part of its source went into.
-    fn into(&self, reader: &Source, source: &Source) -> Source {
+    fn part_of_reader(&self, reader: &TracedSource, source: &TracedSource) -> TracedSource {
         let mut reader = reader.clone();
         if self.is_passed_on {
             reader.part.extend(source.part.iter().skip(self.source.part.len()).cloned());

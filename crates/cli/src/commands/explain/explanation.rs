@@ -94,11 +94,11 @@ pub(crate) struct ExplainedReference {
 }
 
 /// Who read what somebody made.
-pub(crate) type Readers = BTreeMap<Maker, Vec<Reading>>;
+pub(crate) type Readers = BTreeMap<Maker, Vec<PartReader>>;
 
 /// One who read a value: which execution, in which field, and which part of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Reading {
+pub(crate) struct PartReader {
     /// The execution; of an entry of `context` and of `exports` none.
     pub(crate) at: Address,
     pub(crate) field: String,
@@ -229,7 +229,7 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
             let Some(of_maker) = readers.get_mut(&maker) else { continue };
             let field = field_of(step, resolution.origin.as_ref());
             let part = part_read(&resolution, &maker);
-            let reader = Reading { at: seen.at.clone(), field, part };
+            let reader = PartReader { at: seen.at.clone(), field, part };
             if known.insert((maker, reader.clone())) {
                 of_maker.push(reader);
             }
@@ -251,7 +251,7 @@ fn entry_reads(history: &History<'_>, name: &str, readers: &mut Readers) {
             _ => continue,
         };
         let field = format!("context.{name}");
-        let reader = Reading { at: Address::default(), field, part: Vec::new() };
+        let reader = PartReader { at: Address::default(), field, part: Vec::new() };
         if let Some(known) = readers.get_mut(&maker).filter(|known| !known.contains(&reader)) {
             known.push(reader);
         }
@@ -415,11 +415,12 @@ fn shown(value: &FieldValue) -> ExplainedValue {
         FieldValue::Arguments(arguments) => ExplainedValue::Words(arguments.clone()),
         FieldValue::Shell(bound) => ExplainedValue::Shell(bound.clone()),
         FieldValue::Value(value) => ExplainedValue::Value(value.clone()),
-        FieldValue::Branch { explanation, .. } => ExplainedValue::Condition(explanation.clone()),
         FieldValue::Count(count) => ExplainedValue::Value((*count).into()),
         FieldValue::Duration(duration) => ExplainedValue::Text(words::duration(*duration)),
         FieldValue::Fraction(fraction) => ExplainedValue::Text(fraction.to_string()),
-        FieldValue::Condition(explanation) => ExplainedValue::Condition(explanation.clone()),
+        FieldValue::Condition(explanation) | FieldValue::Branch { explanation, .. } => {
+            ExplainedValue::Condition(explanation.clone())
+        }
         FieldValue::Expectations(settled) => {
             ExplainedValue::Expectation { settled: settled.clone(), told: Vec::new() }
         }

@@ -11,8 +11,8 @@ use threadline_runner::values::load_envelope;
 use super::super::history::{History, of_journal, time_text};
 use super::chain::{overlap, part_read};
 use super::explanation::{
-    AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers, Reading,
-    StepExplanation,
+    AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, PartReader,
+    Readers, StepExplanation,
 };
 use crate::exit::CommandFailure;
 
@@ -291,7 +291,7 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Command
 }
 
 /// A reader of a value: a step, an entry of `context`, or an export.
-pub(crate) fn reader_json(history: &History<'_>, Reading { at, field, .. }: &Reading) -> Value {
+pub(crate) fn reader_json(history: &History<'_>, PartReader { at, field, .. }: &PartReader) -> Value {
     let by_step = !at.is_root();
     Value::record([
         ("step", if by_step { label(history, at).into() } else { Value::NULL }),

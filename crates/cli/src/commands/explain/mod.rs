@@ -83,7 +83,8 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     print(&teller.text(&told)?)
 }
 
-/// Explains an entry of `context`, or what the run exported: its value and the chain. Nothing if there is none.
+/// Explains an entry of `context`, or what the run exported: its value and the chain. Nothing if there is
+/// none.
 fn explain_name(
     history: &History<'_>,
     call: &ExplainArguments,
@@ -161,7 +162,8 @@ fn had(history: &History<'_>, item: &Address) -> Result<bool, CommandFailure> {
     Ok(found)
 }
 
-/// The executions that were skipped before anything of them was evaluated, with the reasons. Nothing if there are none.
+/// The executions that were skipped before anything of them was evaluated, with the reasons. Nothing if there
+/// are none.
 fn explain_skipped(
     history: &History<'_>,
     call: &ExplainArguments,

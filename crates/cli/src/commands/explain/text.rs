@@ -13,7 +13,7 @@ use threadline_lang::value::JsonStyle;
 use super::super::history::{History, clock_text};
 use super::chain::{overlap, part_read};
 use super::explanation::{
-    ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers, Reading,
+    ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, PartReader, Readers,
     StepExplanation,
 };
 use super::json::label;
@@ -330,7 +330,7 @@ impl ExplanationPrinter<'_, '_> {
 /// Readers of a value, in words; `None` if there are none.
 pub(crate) fn readers_named<'r>(
     history: &History<'_>,
-    readers: impl Iterator<Item = &'r Reading>,
+    readers: impl Iterator<Item = &'r PartReader>,
 ) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for reader in readers {
@@ -356,7 +356,7 @@ pub(crate) fn title(history: &History<'_>, at: &Address) -> String {
 }
 
 /// A reader of a value in a sentence: a step, an entry of `context`, or an export.
-fn reader_title(history: &History<'_>, reader: &Reading) -> String {
+fn reader_title(history: &History<'_>, reader: &PartReader) -> String {
     if reader.at.is_root() { format!("`{}`", reader.field) } else { title(history, &reader.at) }
 }
 

@@ -68,8 +68,8 @@ fn kills_of_items_in_worktrees() {
             }
             let left = place.left();
             let begun = !left.events.is_empty();
-            if !begun && left.run.is_some() {
-                place.never_began();
+            if let (false, Some(run)) = (begun, &left.run) {
+                place.never_began(run);
             }
             running = place.start(if begun { &["resume", "last"] } else { &["run", "workflow.yaml"] });
         }

@@ -232,7 +232,7 @@ mod tests {
         let count = 20_000;
         let states: Vec<Vec<usize>> = (0..count).map(|at| vec![(at + 1) % count, at]).collect();
         let captures = (0..count).map(|at| Some(EcoString::from(format!("x{at}")))).collect();
-        let mut graph = RouteGraph::new(0, states, captures, vec![true; count]);
+        let mut graph = RouteGraph::new(0, states, captures);
         let routes: usize = graph.next.iter().map(Vec::len).sum();
         let known = graph.known(&"x7".into());
         assert!(known.unset.has(7) && !known.unset.has(8) && known.set.has(count - 1));

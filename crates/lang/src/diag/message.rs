@@ -242,7 +242,7 @@ impl Error {
                 _ => hints.extend(cause.hints()),
             },
             ErrorKind::MayBe { path, kind: Type::Null, .. } => {
-                hints.push(format!("give a default for null: `default({path}, ...)`"));
+                hints.push(format!("give a default for null: `default({path}, 0)`"));
             }
             ErrorKind::MayBe { .. } => hints.push("give a default of the type that is needed".to_owned()),
             ErrorKind::Limit { limit: Limit::Elements, .. } => hints.push(

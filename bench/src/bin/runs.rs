@@ -51,11 +51,9 @@ fn measure() -> Result<(), String> {
             ("--rounds", Some(number)) => rounds = number,
             ("--largest", Some(number)) => largest = number,
             _ => {
-                return Err(
-                    "usage: runs [--loops] [--against BINARY] [--rounds N] [--largest STEPS]; \
+                return Err("usage: runs [--loops] [--against BINARY] [--rounds N] [--largest STEPS]; \
                      a million items with `--largest 1000000`"
-                        .to_owned(),
-                );
+                    .to_owned());
             }
         }
     }
@@ -369,8 +367,11 @@ impl Bench {
         for (name, command, file) in workloads {
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for round in 0..2 * rounds {
-                let (binary, times) =
-                    if round % 4 == 0 || round % 4 == 3 { (other, &mut theirs) } else { (&*self.binary, &mut ours) };
+                let (binary, times) = if round % 4 == 0 || round % 4 == 3 {
+                    (other, &mut theirs)
+                } else {
+                    (&*self.binary, &mut ours)
+                };
                 times.push(self.call(binary, &[command, file])?.elapsed);
             }
             let (ours, theirs) = (per(median(ours), 1), per(median(theirs), 1));

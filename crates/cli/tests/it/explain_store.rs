@@ -3,7 +3,8 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::support::Project;
-use threadline_store::{NewRun, RunId, Store};
+use threadline_engine::event::{Address, EventKind, RunStarted};
+use threadline_store::{Durability, Journal, NewRun, RunId, Store};
 
 /// Where `SQLite` keeps the version that its user gives a file: four bytes, the highest first.
 const USER_VERSION: u64 = 60;
@@ -39,11 +40,19 @@ fn a_running_run_is_running_until_nobody_drives_it() {
     let lease = store.create_run(run("aaaa0001")).expect("a run");
     let status = || {
         let runs = project.run(&["runs"], b"").stdout;
-        runs.split_whitespace().nth(1).unwrap_or_default().to_owned()
+        let listed = runs.lines().find(|line| line.starts_with("aaaa0001"));
+        listed.and_then(|line| line.split_whitespace().nth(1).map(str::to_owned))
     };
-    assert_eq!(status(), "running");
-    drop(lease);
-    assert_eq!(status(), "interrupted");
+    // A run without an event has not begun.
+    assert_eq!(status(), None);
+    let journal = Journal::new(&store, lease);
+    let started = RunStarted::bare("aaaa0001".into(), "work".into());
+    let first = vec![(Address::default(), EventKind::RunStarted(started))];
+    let (_, ticket) = journal.append(0, first, Durability::Now).expect("a journal");
+    ticket.wait().expect("a journal");
+    assert_eq!(status().as_deref(), Some("running"));
+    drop(journal);
+    assert_eq!(status().as_deref(), Some("interrupted"));
 }
 
 #[test]

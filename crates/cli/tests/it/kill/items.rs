@@ -137,7 +137,10 @@ fn kills_of_a_map_of_many_items() {
         let (killed, told) = running.kill();
         let left = place.left();
         assert!(told <= left.events.len(), "event {told} was told and is not there");
-        left.knows_every_start();
+        left.knows_every_start(|line| match line.split_once(' ') {
+            Some((index, _)) => format!("map[{index}]/1"),
+            None => line.to_owned(),
+        });
         for (index, (_, attempts)) in ended(&before) {
             for attempt in 1..=attempts {
                 let (then, now) = (ran(&before, index, attempt), ran(&left, index, attempt));

@@ -39,7 +39,9 @@ static NAMES: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
         (pattern(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "[UUID]"),
         (pattern(r"\b[0-9a-f]{64}\b"), "[HASH]"),
         (
-            pattern(r#"("(?:execution_time_ms|cpu_time_ms|memory_usage_mb|duration_ms|duration)":)[0-9.]+"#),
+            pattern(
+                r#"("(?:execution_time_ms|cpu_time_ms|memory_usage_mb|duration_ms|duration|elapsed_ms)":)[0-9.]+"#,
+            ),
             "${1}[N]",
         ),
     ]

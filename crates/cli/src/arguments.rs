@@ -918,6 +918,20 @@ pub(crate) struct WatchArguments {
     /// Print statistics of the run at the end, as a line of JSON on stderr: events, CPU time, memory
     #[arg(long)]
     pub(crate) stats: bool,
+    /// Write a report of the steps and items for CI systems: `junit=FILE`
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
+    pub(crate) report: Option<JunitPath>,
+}
+
+/// The file of a `JUnit` report.
+#[derive(Clone)]
+pub(crate) struct JunitPath(pub(crate) PathBuf);
+
+fn parse_report(text: &str) -> Result<JunitPath, String> {
+    match text.split_once('=') {
+        Some(("junit", file)) if !file.is_empty() => Ok(JunitPath(PathBuf::from(file))),
+        _ => Err("a format and a file: `junit=report.xml`".to_owned()),
+    }
 }
 
 fn parse_wait(text: &str) -> Result<Patience, String> {

@@ -1,6 +1,7 @@
 //! The XML of `JUnit`, which most CI systems show: suites of cases, each with its outcome.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The cases of one file or run.
 pub(crate) struct TestSuite {
@@ -10,11 +11,15 @@ pub(crate) struct TestSuite {
 
 pub(crate) struct TestCase {
     pub(crate) name: String,
+    /// How long it took, if that was measured.
+    pub(crate) time: Option<Duration>,
     pub(crate) outcome: TestOutcome,
 }
 
 pub(crate) enum TestOutcome {
     Passed,
+    /// It did not run, for this reason.
+    Skipped(String),
     Failed(TestTrouble),
     /// It could not be said whether it passes.
     Errored(TestTrouble),
@@ -38,9 +43,17 @@ pub(crate) fn junit(suites: &[TestSuite]) -> String {
         let _ = writeln!(out, "  <testsuite name=\"{name}\" {}>", counts(&cases));
         for case in cases {
             let _ = write!(out, "    <testcase classname=\"{name}\" name=\"{}\"", xml(&case.name));
+            if let Some(time) = case.time {
+                let _ = write!(out, " time=\"{:.3}\"", time.as_secs_f64());
+            }
             let (element, TestTrouble { message, text }) = match &case.outcome {
                 TestOutcome::Passed => {
                     out.push_str("/>\n");
+                    continue;
+                }
+                TestOutcome::Skipped(reason) => {
+                    let reason = xml(reason);
+                    let _ = writeln!(out, ">\n      <skipped message=\"{reason}\"/>\n    </testcase>");
                     continue;
                 }
                 TestOutcome::Failed(trouble) => ("failure", trouble),
@@ -59,7 +72,9 @@ pub(crate) fn junit(suites: &[TestSuite]) -> String {
 fn counts(cases: &[&TestCase]) -> String {
     let failed = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Failed(_))).count();
     let errored = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Errored(_))).count();
-    format!("tests=\"{}\" failures=\"{failed}\" errors=\"{errored}\"", cases.len())
+    let skipped = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Skipped(_))).count();
+    let skipped = if skipped == 0 { String::new() } else { format!(" skipped=\"{skipped}\"") };
+    format!("tests=\"{}\" failures=\"{failed}\" errors=\"{errored}\"{skipped}", cases.len())
 }
 
 /// Escapes text for XML. Characters that XML cannot contain are replaced.

@@ -61,6 +61,9 @@ const BOLD: Style = Style::new().bold();
 const PRINTED_LINES: usize = 10;
 const PRINTED_LINES_OF_ITEM: usize = 3;
 
+/// The maximum width of the names of exports; values stand behind them.
+const MAX_EXPORT_WIDTH: usize = 32;
+
 /// The minimum time between two lines about the progress of a list, in milliseconds.
 const PROGRESS_INTERVAL: Millis = 10_000;
 
@@ -342,7 +345,10 @@ impl<'a> Reporter<'a> {
                 self.judged(event, judged);
                 self.loop_lines.held_back = false;
             }
-            EventKind::RunEnded { outcome, ended, .. } => self.ended(event.time, *outcome, ended.as_ref()),
+            EventKind::RunEnded { outcome, ended, exports } => {
+                self.ended(event.time, *outcome, ended.as_ref());
+                self.exports(exports);
+            }
             EventKind::Started { rerun: true, .. } => {
                 let note = "was running at the crash, runs again";
                 self.line(&event.at, LineHead::new(DIM, "↻", ""), note);
@@ -451,11 +457,24 @@ impl<'a> Reporter<'a> {
         let note = step.as_ref().map_or(error.into_owned(), |step| {
             format!("{}: {}", step.label, self.failures.line_reason(&step.at, &step.error))
         });
+        let note = if is_one_of_many { self.counted(at, note) } else { note };
         let time = words::duration(Duration::from_millis(ended.duration_ms));
         self.line(at, LineHead::new(BAD, "✗", &time), &note);
         if let Some(step) = step {
             self.failures.report(&step.at, &step.error);
             self.print_all(&step.below);
+        }
+    }
+
+    /// A note about an item that has ended, behind the number of items that have ended so far. A terminal
+    /// shows that number below the lines.
+    fn counted(&mut self, at: &Address, note: String) -> String {
+        if matches!(self.sink, LineSink::Terminal(_)) {
+            return note;
+        }
+        match self.progress.list_of_item(at) {
+            Some(list) => format!("({}/{}) {note}", list.done(), list.total),
+            None => note,
         }
     }
 
@@ -548,6 +567,30 @@ impl<'a> Reporter<'a> {
             }
         };
         self.print(&line);
+    }
+
+    /// Prints what the run exports, a line for each name.
+    fn exports(&mut self, exports: &Datum) {
+        let loaded = match (exports, self.reader) {
+            (Datum::Here(value), _) => Ok(value.clone()),
+            (Datum::Stored { .. }, Some(reader)) => reader.load(exports),
+            (Datum::Stored { .. }, None) => return,
+        };
+        let exports = match loaded {
+            Ok(exports) => exports,
+            Err(error) => {
+                let error = visible(&error.to_string());
+                return self.print(&format!("{DIM}exports cannot be read:{DIM:#} {error}"));
+            }
+        };
+        let Some(exports) = exports.as_object().filter(|exports| !exports.is_empty()) else { return };
+        let width =
+            exports.iter().map(|(name, _)| name.as_str().width()).max().unwrap_or(0).min(MAX_EXPORT_WIDTH);
+        self.print(&format!("{DIM}exports{DIM:#}"));
+        for (name, value) in exports.iter() {
+            let pad = width.saturating_sub(name.as_str().width());
+            self.print(&format!("  {}{:pad$}  {}", visible(name.as_str()), "", visible(&preview(value))));
+        }
     }
 
     /// Prints one line about a step: a mark, its label, how long it took, and a note.

@@ -272,7 +272,7 @@ fn suite(file: &str, outcomes: &[ExpectationOutcome]) -> TestSuite {
             ExpectationAnswer::Unmet => TestOutcome::Failed(trouble()),
             ExpectationAnswer::NotEvaluable => TestOutcome::Errored(trouble()),
         };
-        TestCase { name: outcome.name.to_string(), outcome: answer }
+        TestCase { name: outcome.name.to_string(), time: None, outcome: answer }
     };
     TestSuite { name: file.to_owned(), cases: outcomes.iter().map(case).collect() }
 }

@@ -9,6 +9,7 @@ use threadline_lang::diag::Fix;
 use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 
+use super::ci_report::is_on_github;
 use super::findings::{self, CheckedFile, PlacedProblem};
 use super::{print, print_styled};
 use crate::arguments::CheckFormat;
@@ -67,11 +68,6 @@ pub(super) fn check_files(
         CheckFormat::Junit => print(&findings::suites(&checked))?,
     }
     if worst == 0 { Ok(()) } else { Err(CommandFailure::Shown(worst)) }
-}
-
-/// Whether this is a step of a job of GitHub Actions, which reads commands from what is printed.
-fn is_on_github() -> bool {
-    std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
 
 fn check_file(path: &Path, kind: &FileKind<'_>) -> Result<(SourceFile, FileFindings), CommandFailure> {

@@ -147,7 +147,7 @@ pub(super) fn suites(files: &[CheckedFile]) -> String {
                 text: errors.iter().map(line).collect(),
             }),
         };
-        TestCase { name: checked.file.name().to_owned(), outcome }
+        TestCase { name: checked.file.name().to_owned(), time: None, outcome }
     });
     junit(&[TestSuite { name: "threadline check".to_owned(), cases: cases.collect() }])
 }

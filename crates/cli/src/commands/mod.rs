@@ -1,6 +1,7 @@
 //! The commands, one function each: it reads its input, evaluates it and prints the result.
 
 pub(crate) mod check;
+mod ci_report;
 pub(crate) mod expect;
 pub(crate) mod explain;
 mod file_check;

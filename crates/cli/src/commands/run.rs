@@ -19,6 +19,7 @@ use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
 use threadline_store::{Journal, JournalError, Lease, NewRun, RunId, Store, StoreError};
 
+use super::ci_report;
 use super::explain::failures::FailureSummary;
 use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
 use super::launch::Signals;
@@ -42,6 +43,7 @@ const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 const MAX_LEASE_RETRIES: u32 = 25;
 
 pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
+    ci_report::check_folder(&call.watch)?;
     let file = inputs::read_workflow(&call.what.file)?;
     let text = file.own_text().to_owned();
     let name = file.name().to_owned();
@@ -112,10 +114,12 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     if call.watch.stats {
         stats::print(&store);
     }
-    check_printed(driven.conclude(&store, &id, call.watch.json))
+    let reported = ci_report::write(store.reader(), &id, &call.watch);
+    check_printed(driven.conclude(&store, &id, call.watch.json).and(reported))
 }
 
 pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
+    ci_report::check_folder(&call.watch)?;
     let found = project(call.dir.as_deref())?;
     let store = store_of(&found, StoreUse::Resume, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
@@ -194,7 +198,8 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     if watch.stats {
         stats::print(&store);
     }
-    check_printed(driven.conclude(&store, &id, watch.json))
+    let reported = ci_report::write(store.reader(), &id, &watch);
+    check_printed(driven.conclude(&store, &id, watch.json).and(reported))
 }
 
 /// A run that did well has failed its caller if what it printed is not all there.

@@ -32,12 +32,14 @@ fn pattern(text: &str) -> Regex {
 
 static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)(?: run |"run":")([a-z0-9]{8})(?:$|")"#));
 static CALLED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[a-z0-9]{8}-[a-z0-9]{12}\b"));
-static NAMES: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
+static NAMES: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
     [
         (pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| [+-]\d\d:\d\d)?"), "[WHEN]"),
         (pattern(r"\b\d\d:\d\d:\d\d\.\d{3}\b"), "[CLOCK]"),
         (pattern(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "[UUID]"),
         (pattern(r"\b[0-9a-f]{64}\b"), "[HASH]"),
+        // Items that run side by side end in any order.
+        (pattern(r"\(\d+/(\d+)\) "), "([N]/${1}) "),
         (
             pattern(
                 r#"("(?:execution_time_ms|cpu_time_ms|memory_usage_mb|duration_ms|duration|elapsed_ms)":)[0-9.]+"#,

@@ -89,6 +89,7 @@ impl CliCommand {
             | Self::Resume(_)
             | Self::Runs(_)
             | Self::Stop(_)
+            | Self::Attach(_)
             | Self::Show(_)
             | Self::Logs(_)
             | Self::Explain(_)
@@ -111,6 +112,9 @@ pub(crate) enum CliCommand {
     /// Stop a run that another process drives
     #[command(after_help = EXAMPLE_STOP)]
     Stop(StopArguments),
+    /// Show a run that another process drives, until it ends
+    #[command(after_help = EXAMPLE_ATTACH)]
+    Attach(AttachArguments),
     /// List the runs of the project, the newest first
     #[command(after_help = EXAMPLE_RUNS)]
     Runs(RunsArguments),
@@ -259,6 +263,20 @@ Examples:
 Exit codes:
   0    success
   2    wrong usage";
+const EXAMPLE_ATTACH: &str = "\
+Example:
+  threadline attach last
+
+What has happened is shown first. Ctrl-C ends the view and leaves the run as it is.
+
+Exit codes are those of the run:
+  0    completed
+  1    failed
+  2    wrong usage
+  3    there is no such run
+  4    stopped before the end, can be resumed
+  130  interrupted, can be resumed";
+
 const EXAMPLE_STOP: &str = "\
 Example:
   threadline stop last
@@ -663,6 +681,12 @@ pub(crate) struct ManArguments {
     /// A command
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct AttachArguments {
+    #[command(flatten)]
+    pub(crate) which: StoredRunArguments,
 }
 
 #[derive(Args)]

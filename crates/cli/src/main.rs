@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         arguments::CliCommand::Explain(explain) => commands::explain::explain(explain),
         arguments::CliCommand::Vars(vars) => commands::vars::vars(vars),
         arguments::CliCommand::Stop(stop) => commands::stop::stop(stop),
+        arguments::CliCommand::Attach(attach) => commands::attach::attach(attach),
         arguments::CliCommand::Logs(logs) => commands::logs::logs(logs),
         arguments::CliCommand::Preview(preview) => commands::preview::preview(preview),
         arguments::CliCommand::Simulate(simulate) => commands::simulate::simulate(simulate),

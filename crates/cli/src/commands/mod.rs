@@ -1,5 +1,6 @@
 //! The commands, one function each: it reads its input, evaluates it and prints the result.
 
+pub(crate) mod attach;
 pub(crate) mod check;
 mod ci_report;
 pub(crate) mod expect;

@@ -46,6 +46,45 @@ fn output_is_followed_until_the_run_ends() {
 }
 
 #[test]
+fn a_run_is_watched_until_it_ends() {
+    let (project, run) = running();
+    let mut attached = start(&project, &["attach", "last"]);
+    let mut lines = BufReader::new(attached.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().is_some_and(|line| line.starts_with("work run ")));
+    assert!(lines.next().is_some_and(|line| line.contains("first") && line.ends_with("\"one\" (text)")));
+    project.write("go", b"");
+    let rest: Vec<String> = lines.collect();
+    assert!(
+        matches!(&rest[..], [second, third, end]
+        if second.contains("✓ second") && third.contains("✓ third") && end.starts_with("completed: 3 completed")),
+        "{rest:?}"
+    );
+    assert_eq!(attached.wait().unwrap().code(), Some(0));
+    assert!(run.wait_with_output().unwrap().status.success());
+    // One that is over is shown as a whole.
+    let again = project.run(&["attach", "last"], b"");
+    assert_eq!((again.exit, again.stderr.as_str(), again.stdout.lines().count()), (0, "", 5));
+}
+
+#[test]
+fn a_watched_run_that_is_killed_or_stopped_says_how_to_go_on() {
+    let (project, mut run) = running();
+    let attached = start(&project, &["attach", "last"]);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let attached = attached.wait_with_output().unwrap();
+    let said = String::from_utf8(attached.stderr).unwrap();
+    assert_eq!(attached.status.code(), Some(4), "{said}");
+    assert!(
+        said.starts_with("note: the process that drove the run is gone\nnote: `threadline resume "),
+        "{said}"
+    );
+    project.write("go", b"");
+    assert_eq!(project.run(&["resume", "last"], b"").exit, 0);
+    assert_eq!(project.run(&["attach", "last"], b"").exit, 0);
+}
+
+#[test]
 fn a_run_is_stopped_when_its_step_has_finished() {
     let (project, mut run) = running();
     let stop = start(&project, &["stop", "last"]);

@@ -566,6 +566,22 @@ pub(crate) enum SchemaKind {
     FailedItems,
     /// What `simulate --json` prints
     Simulation,
+    /// What `runs --json` prints
+    Runs,
+    /// What `explain --json` prints
+    Explanation,
+    /// What `explain --back --json` and `explain --forward --json` print
+    Chain,
+    /// What `vars --json` prints
+    Names,
+    /// What `preview --json` prints
+    Preview,
+    /// The lines of `check --json` and `expect --check --json`
+    Problems,
+    /// What `tools --json` prints
+    Tools,
+    /// The lines of `logs --json`
+    Logs,
 }
 
 /// A run of a project.
@@ -591,6 +607,9 @@ pub(crate) enum RunStatus {
 }
 
 impl RunStatus {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Completed, Self::Failed, Self::Paused, Self::Stopped, Self::Running, Self::Interrupted];
+
     /// Its name, as in the journal.
     pub(crate) fn name(self) -> &'static str {
         match self {

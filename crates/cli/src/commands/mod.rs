@@ -14,6 +14,7 @@ mod launch;
 pub(crate) mod logs;
 pub(crate) mod manual;
 pub(crate) mod migrate;
+mod output_schemas;
 pub(crate) mod preview;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -7,7 +7,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 use threadline_store::wire;
 
-use super::print;
+use super::{output_schemas, print};
 use crate::arguments::{SchemaArguments, SchemaKind};
 use crate::exit::CommandFailure;
 
@@ -20,32 +20,40 @@ pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
         SchemaKind::Outcomes => outcomes(),
         SchemaKind::FailedItems => failed_items(),
         SchemaKind::Simulation => simulation(),
+        SchemaKind::Runs => output_schemas::runs(),
+        SchemaKind::Explanation => output_schemas::explanation(),
+        SchemaKind::Chain => output_schemas::chain(),
+        SchemaKind::Names => output_schemas::names(),
+        SchemaKind::Preview => output_schemas::preview(),
+        SchemaKind::Problems => output_schemas::problems(),
+        SchemaKind::Tools => output_schemas::tools(),
+        SchemaKind::Logs => output_schemas::logs(),
     };
     print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }
 
-type Entries = Vec<(&'static str, Value)>;
+pub(super) type Entries = Vec<(&'static str, Value)>;
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
+pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
     Value::sequence(words.into_iter().map(Value::from))
 }
 
 /// Something of a type, and what it means.
-fn typed(kind: &str, about: &str) -> Value {
+pub(super) fn typed(kind: &str, about: &str) -> Value {
     Value::record([("type", kind.into()), ("description", about.into())])
 }
 
-fn any(about: &str) -> Value {
+pub(super) fn any(about: &str) -> Value {
     Value::record([("description", about.into())])
 }
 
-fn one_of<'a>(choices: impl IntoIterator<Item = &'a str>, about: &str) -> Value {
+pub(super) fn one_of<'a>(choices: impl IntoIterator<Item = &'a str>, about: &str) -> Value {
     Value::record([("enum", words(choices)), ("description", about.into())])
 }
 
-fn an_object(properties: Entries, required: &[&str], open: bool) -> Value {
+pub(super) fn an_object(properties: Entries, required: &[&str], open: bool) -> Value {
     let mut object = vec![
         ("type", Value::from("object")),
         ("properties", Value::record(properties)),
@@ -104,7 +112,7 @@ fn envelope() -> Value {
 }
 
 /// A schema with its title before it.
-fn described(title: &str, body: &Value) -> Value {
+pub(super) fn described(title: &str, body: &Value) -> Value {
     let head = [("$schema".into(), Value::from(DRAFT)), ("title".into(), title.into())];
     let body = body.as_object().into_iter().flat_map(|body| body.iter());
     let body = body.map(|(key, value)| (key.name().clone(), value.clone()));
@@ -166,11 +174,11 @@ fn outcomes() -> Value {
 }
 
 /// Something of a type, or null.
-fn or_null(kind: &str, about: &str) -> Value {
+pub(super) fn or_null(kind: &str, about: &str) -> Value {
     Value::record([("type", words([kind, "null"])), ("description", about.into())])
 }
 
-fn listed(items: Value, about: &str) -> Value {
+pub(super) fn listed(items: Value, about: &str) -> Value {
     Value::record([("type", "array".into()), ("items", items), ("description", about.into())])
 }
 

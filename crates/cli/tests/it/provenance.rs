@@ -292,7 +292,7 @@ fn claimed(project: &Project, target: &str) -> BTreeSet<String> {
     let chain = json(project, &["explain", "last", target, "--back", "--json"]);
     let text =
         |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let links = chain.as_list().unwrap().iter();
+    let links = chain.get("chain").and_then(Value::as_list).unwrap().iter();
     let makers = links.map(|link| {
         let from = link.get("from").unwrap();
         match text(from, "kind").as_str() {

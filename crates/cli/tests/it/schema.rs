@@ -146,3 +146,73 @@ fn what_the_loader_refuses_the_schema_refuses_too() {
         state("shell: a, on_blocked: a, evaluate: {type: classify, verdicts: [blocked]}, next: a");
     assert!(schema.is_valid(&yaml(&sound_one)));
 }
+
+/// The kind of schema of what a command prints as JSON, one value per line.
+fn kind_of_output(line: &str) -> Option<&'static str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let has = |word: &str| words.contains(&word);
+    let has_json = has("--json") || line.contains("--format json") || line.contains("--format=json");
+    let ["threadline", command, ..] = words[..] else { return None };
+    if !has_json || line.contains(['|', '>', '<']) {
+        return None;
+    }
+    Some(match command {
+        "run" | "resume" => "events",
+        "show" if has("--failed") => "failed-items",
+        "show" if !has("--expanded") => "events",
+        "explain" if has("--back") || has("--forward") => "chain",
+        // The names of values that no step made are explained by their chains.
+        "explain"
+            if words.iter().any(|word| word.starts_with("context.") || word.starts_with("exports.")) =>
+        {
+            "chain"
+        }
+        "explain" => "explanation",
+        "vars" => "names",
+        "preview" => "preview",
+        "check" => "problems",
+        "expect" if has("--check") => "problems",
+        "expect" => "outcomes",
+        "tools" => "tools",
+        "logs" => "logs",
+        "runs" => "runs",
+        "simulate" => "simulation",
+        _ => return None,
+    })
+}
+
+/// What every case prints as JSON is as its schema says.
+#[test]
+fn every_output_of_the_cases_is_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut schemas: BTreeMap<&str, jsonschema::Validator> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for case in case::all(&folder) {
+        if !case.commands.iter().any(|line| kind_of_output(line).is_some()) {
+            continue;
+        }
+        let project = case.project();
+        for line in &case.commands {
+            let printed = project.run_line(line);
+            let Some(kind) = kind_of_output(line) else { continue };
+            let schema = schemas.entry(kind).or_insert_with(|| {
+                let schema = Project::new().run(&["schema", kind], b"").stdout;
+                let schema = serde_json::from_str(&schema).expect("a schema is JSON");
+                jsonschema::validator_for(&schema).expect("a schema is one")
+            });
+            for value in serde_json::Deserializer::from_str(&printed.stdout).into_iter() {
+                let value: serde_json::Value = value.expect("what is printed as JSON is JSON");
+                *counts.entry(kind).or_default() += 1;
+                failures.extend(schema.validate(&value).err().map(|error| {
+                    format!("{}: {line}\n  {error} at `{}`\n", case.name(), error.instance_path())
+                }));
+            }
+        }
+    }
+    println!("{counts:?}");
+    for kind in ["events", "explanation", "chain", "names", "preview", "problems", "tools", "logs", "runs"] {
+        assert!(counts.contains_key(kind), "no case prints `{kind}`");
+    }
+    support::report(&failures, counts.values().sum());
+}

@@ -53,7 +53,9 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     if let Some(way) = way {
         let chains = Chains::follow(&history, &target, way)?;
         if call.json {
-            return super::print(&format!("{}\n", chains.json().to_json(JsonStyle::Compact)));
+            let run = history.info.id.as_str();
+            let found = Value::record([("run", run.into()), ("chain", chains.json())]);
+            return super::print(&format!("{}\n", found.to_json(JsonStyle::Compact)));
         }
         return print(&chains.text(call.full));
     }

@@ -1,0 +1,327 @@
+//! The JSON Schemas of what commands print with `--json`. A test holds every case with `--json` against them.
+
+use threadline_lang::{Type, Value};
+
+use super::schema::{an_object, any, described, listed, one_of, or_null, typed, words};
+use crate::arguments::RunStatus;
+
+pub(super) fn runs() -> Value {
+    let ended = vec![
+        ("reason", typed("string", "why the loop ended: `terminal`, or the key of a limit")),
+        ("state", typed("string", "the state it ended with, or would have gone on with")),
+        ("limit", or_null("integer", "the limit that was reached: a number, or milliseconds")),
+    ];
+    let run = vec![
+        ("run", typed("string", "the id of the run")),
+        ("workflow", typed("string", "the name of the workflow")),
+        ("file", typed("string", "the file of the workflow")),
+        ("status", one_of(RunStatus::ALL.map(RunStatus::name), "how the run is, or ended")),
+        ("started_at", typed("string", "when it began, RFC 3339, UTC")),
+        ("duration_ms", or_null("integer", "the time from its first event to its last, or until now")),
+        ("events", typed("integer", "the number of its events")),
+        ("ended", an_object(ended, &["reason", "state", "limit"], false)),
+    ];
+    let required = ["run", "workflow", "file", "status", "started_at", "duration_ms", "events"];
+    let run = an_object(run, &required, true);
+    let body = an_object(vec![("runs", listed(run, "the runs, the newest first"))], &["runs"], true);
+    described("What `runs --json` prints", &body)
+}
+
+pub(super) fn problems() -> Value {
+    let place = || {
+        vec![
+            ("line", typed("integer", "the line of its beginning, from 1")),
+            ("column", typed("integer", "the column of its beginning, from 1, in characters")),
+            ("end_line", typed("integer", "the line of its end")),
+            ("end_column", typed("integer", "the column behind its end")),
+        ]
+    };
+    let mut fix = place();
+    fix.push(("text", typed("string", "what takes the place of that range")));
+    let fix = an_object(fix, &["line", "column", "end_line", "end_column", "text"], false);
+    let texts = |about: &str| listed(typed("string", "a sentence"), about);
+    let mut problem = vec![
+        ("file", typed("string", "the file that it stands in, if that is not the one that was checked")),
+        ("id", typed("string", "the kind of problem")),
+        ("severity", one_of(["error", "warning"], "whether the file can be run")),
+        ("message", typed("string", "what is wrong")),
+        ("notes", texts("what is known about it")),
+        ("hints", texts("how to put it right")),
+        ("fix", fix),
+    ];
+    problem.extend(place());
+    let required =
+        ["id", "severity", "message", "line", "column", "end_line", "end_column", "notes", "hints"];
+    let problem = an_object(problem, &required, false);
+    let properties = vec![
+        ("file", typed("string", "the file that was checked")),
+        ("ok", typed("boolean", "whether it has no error")),
+        ("steps", or_null("integer", "the number of steps of a workflow; null if it has an error")),
+        ("expectations", or_null("integer", "the number of expectations; null if the file has an error")),
+        ("problems", listed(problem, "every problem, in the order of the file")),
+    ];
+    let body = an_object(properties, &["file", "ok", "problems"], false);
+    described("A line of `check --json` and `expect --check --json`", &body)
+}
+
+pub(super) fn logs() -> Value {
+    let properties = vec![
+        ("step", typed("string", "the step, with its item")),
+        ("at", typed("string", "which execution of which step")),
+        ("attempt", typed("integer", "which attempt, from 1")),
+        ("stdout", or_null("string", "everything it printed to stdout; null if nothing")),
+        ("stderr", or_null("string", "everything it printed to stderr; null if nothing")),
+    ];
+    let body = an_object(properties, &["step", "at", "attempt", "stdout", "stderr"], false);
+    described("A line of `logs --json`", &body)
+}
+
+pub(super) fn tools() -> Value {
+    let tool = vec![
+        ("name", typed("string", "the name as a step gives it: `SERVER.TOOL`")),
+        ("description", or_null("string", "what the server says about it")),
+        ("parameters", any("the JSON Schema of its parameters")),
+    ];
+    let tool = an_object(tool, &["name", "description", "parameters"], true);
+    let server = vec![
+        ("name", typed("string", "the name of the server in the workflow")),
+        ("title", or_null("string", "the name that it gives itself")),
+        ("version", or_null("string", "the version that it gives itself")),
+        ("tools", listed(tool, "its tools")),
+    ];
+    let server = an_object(server, &["name", "title", "version", "tools"], false);
+    let body = an_object(vec![("servers", listed(server, "the servers"))], &["servers"], false);
+    described("What `tools --json` prints", &body)
+}
+
+/// Where a value is read.
+fn readers() -> Value {
+    let reader = vec![
+        ("step", or_null("string", "the step; null for `context` and `exports`")),
+        ("at", or_null("string", "which execution of it")),
+        ("field", typed("string", "the field that reads it")),
+    ];
+    listed(an_object(reader, &["step", "at", "field"], false), "who else reads the same part of it")
+}
+
+pub(super) fn names() -> Value {
+    let name = vec![
+        ("name", typed("string", "the name")),
+        ("kind", one_of(["input", "context", "step", "capture"], "what kind of name it is")),
+        ("value", any("its value")),
+        ("type", one_of(Type::ALL.map(Type::name), "the type of the value")),
+        ("before", any("the value that it had before; null if none")),
+        ("step", or_null("string", "the step that set it")),
+        ("at", or_null("string", "which execution of it")),
+        ("event", or_null("integer", "the number of the event")),
+        ("time", or_null("string", "when, RFC 3339, UTC")),
+        ("read_by", readers()),
+        ("iteration", typed("integer", "the iteration of the loop in which it was set")),
+        ("lapsed", typed("boolean", "whether that iteration is over, and the name with it")),
+    ];
+    let required = ["name", "kind", "value", "type", "before", "step", "at", "event", "time", "read_by"];
+    let properties = vec![
+        ("run", typed("string", "the id of the run")),
+        ("workflow", typed("string", "the name of the workflow")),
+        ("names", listed(an_object(name, &required, false), "each name, or each value of one name")),
+    ];
+    described("What `vars --json` prints", &an_object(properties, &["run", "workflow", "names"], false))
+}
+
+/// A condition and its parts.
+fn explained_condition() -> Value {
+    let parts = Value::record([
+        ("type", "array".into()),
+        ("items", Value::record([("$ref", "#/$defs/condition".into())])),
+        ("description", "what it is made of".into()),
+    ]);
+    let condition = vec![
+        ("source", typed("string", "the expression as it is written")),
+        ("evaluated", typed("boolean", "whether it was needed")),
+        ("value", any("what it came to")),
+        ("error", or_null("string", "why it came to nothing")),
+        ("parts", parts),
+    ];
+    an_object(condition, &["source", "evaluated", "value", "error", "parts"], false)
+}
+
+fn condition_reference() -> Value {
+    Value::record([("$ref", "#/$defs/condition".into())])
+}
+
+/// A schema whose definitions stand at its end.
+fn with_condition(title: &str, body: &Value) -> Value {
+    let definitions = Value::record([("condition", explained_condition())]);
+    let fields = body.as_object().into_iter().flat_map(|body| body.iter());
+    let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
+    let fields = fields.chain([("$defs".into(), definitions)]);
+    described(title, &Value::record(fields))
+}
+
+pub(super) fn preview() -> Value {
+    let reference = vec![
+        ("reference", typed("string", "the reference as it is written")),
+        ("line", typed("integer", "its line, from 1")),
+        ("column", typed("integer", "its column, from 1")),
+        ("known", typed("boolean", "whether its value is known before the run")),
+        ("value", any("the value")),
+        ("why", or_null("string", "why it is not known")),
+    ];
+    let reference = an_object(reference, &["reference", "line", "column", "known", "value", "why"], false);
+    let variable = vec![
+        ("name", typed("string", "the variable that carries a value into shell text")),
+        ("value", or_null("string", "its value")),
+        ("why", or_null("string", "why it is not known")),
+    ];
+    let variable = an_object(variable, &["name", "value", "why"], false);
+    let field = vec![
+        ("field", typed("string", "the key")),
+        ("line", typed("integer", "its line, from 1")),
+        ("column", typed("integer", "its column, from 1")),
+        ("known", typed("boolean", "whether everything it reads is known before the run")),
+        ("value", any("what it comes to")),
+        ("explanation", condition_reference()),
+        ("variables", listed(variable, "what travels into shell text")),
+        ("references", listed(reference, "what it reads")),
+        ("problems", listed(typed("string", "a sentence"), "why it will fail")),
+    ];
+    let field =
+        an_object(field, &["field", "line", "column", "known", "value", "references", "problems"], false);
+    let items = vec![
+        ("known", typed("boolean", "whether the items are known before the run")),
+        ("count", or_null("integer", "their number")),
+        ("first", Value::record([("description", "the first of them".into())])),
+        ("why", or_null("string", "why they are not known")),
+    ];
+    let items = an_object(items, &["known", "count", "first", "why"], false);
+    let step = vec![
+        ("step", typed("string", "the label of the step")),
+        ("number", typed("string", "its number among all steps of the file")),
+        ("action", typed("string", "the key of what it does")),
+        ("fields", listed(field.clone(), "its fields, in the order of evaluation")),
+        ("items", items),
+    ];
+    let step = an_object(step, &["step", "number", "action", "fields"], false);
+    let properties = vec![
+        ("file", typed("string", "the file")),
+        ("workflow", typed("string", "the name of the workflow")),
+        ("env", listed(field, "the variables that every program gets")),
+        ("steps", listed(step, "every step of the file")),
+    ];
+    let body = an_object(properties, &["file", "workflow", "env", "steps"], false);
+    with_condition("What `preview --json` prints", &body)
+}
+
+/// Who made a value: its `kind` says what else is known.
+fn maker() -> Value {
+    let kinds = [
+        "step",
+        "item",
+        "input",
+        "import",
+        "context",
+        "payload",
+        "run",
+        "computed",
+        "nobody",
+        "exports",
+        "aggregates",
+        "variables",
+        "items",
+    ];
+    an_object(vec![("kind", one_of(kinds, "what made it"))], &["kind"], true)
+}
+
+pub(super) fn explanation() -> Value {
+    let reference = vec![
+        ("reference", typed("string", "the reference as it is written")),
+        ("path", typed("string", "the path that answered it")),
+        ("line", typed("integer", "its line, from 1")),
+        ("column", typed("integer", "its column, from 1")),
+        ("scope", or_null("string", "the scope that answered")),
+        ("type", or_null("string", "the type of the value; null if there was none")),
+        ("value", any("the value")),
+        ("preview", or_null("string", "the value in short, for people")),
+        ("within", or_null("string", "the definition that the reference stands in")),
+        ("maker", maker()),
+        ("read_by", readers()),
+    ];
+    let required = [
+        "reference",
+        "path",
+        "line",
+        "column",
+        "scope",
+        "type",
+        "value",
+        "preview",
+        "within",
+        "maker",
+        "read_by",
+    ];
+    let reference = an_object(reference, &required, false);
+    let variable = vec![
+        ("name", typed("string", "the variable that carries a value into shell text")),
+        ("value", typed("string", "its value")),
+        ("travel", one_of(["environment", "file", "path"], "how it travels")),
+    ];
+    let variable = an_object(variable, &["name", "value", "travel"], false);
+    let field = vec![
+        ("field", typed("string", "the key")),
+        ("line", or_null("integer", "its line, from 1")),
+        ("column", or_null("integer", "its column, from 1")),
+        ("value", any("what it came to")),
+        ("explanation", condition_reference()),
+        ("variables", listed(variable, "what travelled into shell text")),
+        ("references", listed(reference, "what it read")),
+    ];
+    let field = an_object(field, &["field", "line", "column", "value", "references"], false);
+    let evaluation = vec![
+        ("step", or_null("string", "the label of the step")),
+        ("number", or_null("string", "its number among all steps of the file")),
+        ("at", typed("string", "which execution of it")),
+        ("evaluated", or_null("string", "what was evaluated; null if the step was skipped before")),
+        ("attempt", or_null("integer", "which attempt, from 1")),
+        ("item_attempt", or_null("integer", "which attempt of its item, from 1")),
+        ("rerun", typed("boolean", "whether it was running when Threadline was killed")),
+        ("event", typed("integer", "the number of the event")),
+        ("time", typed("string", "when, RFC 3339, UTC")),
+        ("reproducible", or_null("boolean", "whether the fields came to the same again")),
+        ("fields", listed(field, "the fields, in the order of evaluation")),
+        ("problems", listed(typed("string", "a sentence"), "why a field has no value")),
+        ("ended", Value::record([("type", words(["object", "null"]))])),
+        ("judged", an_object(vec![("verdict", typed("string", "the verdict"))], &["verdict"], true)),
+        ("chosen", an_object(vec![("items", typed("integer", "how many were kept"))], &["items"], true)),
+    ];
+    let required = ["step", "number", "at", "evaluated", "event", "time", "fields", "ended"];
+    let properties = vec![
+        ("run", typed("string", "the id of the run")),
+        ("workflow", typed("string", "the name of the workflow")),
+        ("file", typed("string", "the file of the workflow")),
+        ("evaluations", listed(an_object(evaluation, &required, true), "what was evaluated, in order")),
+    ];
+    let body = an_object(properties, &["run", "workflow", "file", "evaluations"], false);
+    with_condition("What `explain --json` prints", &body)
+}
+
+pub(super) fn chain() -> Value {
+    let link = vec![
+        ("depth", typed("integer", "how many values lie between it and the beginning")),
+        ("reader", typed("string", "who reads the value")),
+        ("field", typed("string", "the field that reads it")),
+        ("reference", typed("string", "the reference as it is written")),
+        ("value", any("the value")),
+        ("maker", typed("string", "who made the value, for people")),
+        ("from", maker()),
+        ("above", typed("boolean", "whether what follows from it is listed above")),
+    ];
+    let required = ["depth", "reader", "field", "reference", "value", "maker", "from", "above"];
+    let properties = vec![
+        ("run", typed("string", "the id of the run")),
+        ("name", typed("string", "the name that was asked for, if it is no step")),
+        ("value", any("its value")),
+        ("chain", listed(an_object(link, &required, false), "every value on the way")),
+    ];
+    let body = an_object(properties, &["run", "chain"], false);
+    described("What `explain --back --json` and `explain --forward --json` print", &body)
+}

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use threadline_flow::model::{SECRET_MASK, SECRETS_ROOT};
 use threadline_flow::problem::Problem;
 use threadline_lang::data::locate::locate;
 use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview, words};
@@ -370,6 +371,7 @@ pub(crate) fn print_trace(source: ReportSource<'_>, format: TraceFormat, trace: 
 fn trace_line(source: ReportSource<'_>, resolution: &Resolution) -> String {
     let (name, line, column) = trace_place(source, resolution);
     let value = match &resolution.value {
+        Some(_) if resolution.root == SECRETS_ROOT => format!("{SECRET_MASK} (secret, masked)"),
         Some(value) => format!("{}, {}", preview(value), words::count(resolution.size(), "byte")),
         None => "nothing".to_owned(),
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
+use threadline_flow::model::SECRET_MASK;
 use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan};
 use threadline_lang::{EngineItem, Envelope, Lapsed, Scope, ScopeEntry, Value};
 
@@ -194,6 +195,11 @@ impl RunNames {
             ("inputs".into(), ScopeEntry::Plain(self.inputs.clone())),
             ("workflow".into(), ScopeEntry::Plain(workflow)),
         ];
+        let secrets = &plan.workflow.secrets;
+        if !secrets.is_empty() {
+            let masks = secrets.iter().map(|secret| (secret.name.clone(), Value::from(SECRET_MASK)));
+            entries.push(("secrets".into(), ScopeEntry::Plain(Value::record(masks))));
+        }
         if plan.lists[0].graph.is_some() {
             entries.push((PAYLOAD.into(), ScopeEntry::Plain(self.payload.clone())));
         }

@@ -124,6 +124,14 @@ threadline_lang::checks! {
     HiddenName "hidden-name" Warning
     /// `{{ name }}` or `${{ name }}`, which other systems use for references and which is text here.
     ForeignReference "foreign-reference" Warning
+    /// A secret in a field that is recorded, or that decides something.
+    SecretPlace "secret-place" Error
+    /// A secret as an argument of a program, which other users of the computer can read.
+    SecretArgument "secret-argument" Error
+    /// A function or an operator that makes something of a secret that could not be masked.
+    SecretUse "secret-use" Error
+    /// A variable whose name looks like a secret, read as `${env.NAME}`, which is recorded.
+    SecretInEnv "secret-in-env" Warning
     /// `cmd:` without the permission to run commands.
     CommandsNotAllowed "commands-not-allowed" Error
     /// A shell for which references cannot be bound.

@@ -130,6 +130,14 @@ pub fn is_variable(text: &str) -> bool {
         && text.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
 }
 
+/// Whether the name of a variable says that its value is a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    const PARTS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY"];
+    const ENDS: [&str; 5] = ["_KEY", "_KEYS", "_PAT", "_PWD", "_AUTH"];
+    let name = name.to_ascii_uppercase();
+    PARTS.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// Reads a fraction: a number from 0 to 1, or a percentage.
 pub fn fraction(value: &Value) -> Option<Number> {
     let of = |text: &str| Number::parse(text.trim()).ok();

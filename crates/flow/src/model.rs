@@ -55,6 +55,10 @@ pub struct Workflow {
     pub context: Option<Context>,
     /// `env`: variables of every step.
     pub env: Vec<Variable>,
+    /// `env_file`: files with more variables, as they are written.
+    pub env_files: Vec<Field<EcoString>>,
+    /// The value of the key `secrets`.
+    pub secrets: Vec<Secret>,
     /// The value of the key `agents`.
     pub agents: Vec<Agent>,
     /// The value of the key `servers`.
@@ -471,6 +475,44 @@ pub enum Reach {
     },
 }
 
+/// The root of secrets.
+pub const SECRETS_ROOT: &str = "secrets";
+
+/// What stands in place of a secret wherever it is recorded or shown.
+pub const SECRET_MASK: &str = "***";
+
+/// A value that is never recorded or shown. The model knows where it comes from, never what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Its name: `secrets.NAME`.
+    pub name: EcoString,
+    /// Where the name stands.
+    pub span: Span,
+    /// Where the value comes from.
+    pub source: SecretSource,
+}
+
+/// Where the value of a secret comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// `env`: a variable of the environment.
+    Variable(EcoString),
+    /// `file`: the path of a file.
+    File(EcoString),
+    /// `command`: a program with its arguments, which prints it.
+    Command(Vec<EcoString>),
+}
+
+/// What happens to an output that contains a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SecretOutput {
+    /// The step fails.
+    #[default]
+    Fail,
+    /// The output is masked.
+    Mask,
+}
+
 /// A declared kind of computed value: the argument as JSON on stdin, JSON back.
 pub struct Computed {
     /// The name of the computed kind.
@@ -540,6 +582,8 @@ pub struct Step {
     pub trust: Option<EcoString>,
     /// `max_output`, in bytes
     pub max_output: Option<Setting<u64>>,
+    /// The value of the key `secret_output`.
+    pub secret_output: SecretOutput,
     /// The value of the key `expect`.
     pub expect: Option<Field<Arc<Expectations>>>,
     /// `needs`, of a node

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use threadline_lang::func::percent_encode;
 
+use crate::model::SECRET_MASK;
+
 /// A piece of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlPiece<'p> {
@@ -64,6 +66,9 @@ pub fn host_name(url: &str) -> Option<&str> {
 }
 
 fn place(url: &str) -> UrlPart {
+    if url.starts_with(SECRET_MASK) {
+        return if url.contains(['?', '#']) { UrlPart::Rest } else { UrlPart::Path };
+    }
     let Some(host) = host(url) else { return UrlPart::Scheme };
     match &url[host.end..] {
         "" => UrlPart::Host,
@@ -93,6 +98,10 @@ pub fn build<'p>(pieces: impl IntoIterator<Item = UrlPiece<'p>>) -> Result<Strin
                 values.push(start..url.len());
             }
         }
+    }
+    if url.starts_with(SECRET_MASK) {
+        // The secret behind the mask is looked at when it takes its place.
+        return Ok(url);
     }
     let host = host(&url).filter(|_| has_scheme(&url));
     let Some(host) = host else {

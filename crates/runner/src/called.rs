@@ -277,7 +277,8 @@ fn drive(
         verbose: shared.verbose,
         in_flight: shared.in_flight,
         patience: shared.patience,
-        within: Some(ParentRun { started: shared.started.clone(), env: environment(shared, attempted.spec) }),
+        surroundings: Arc::clone(&shared.surroundings),
+        within: Some(ParentRun { started: shared.started.clone(), env: environment(shared, attempted) }),
         observer: Box::new(observer),
     };
     let (over_now, was_late, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
@@ -480,9 +481,9 @@ fn why(
     })
 }
 
-/// The environment of everything that the called run starts: that of its step.
-fn environment(shared: &DrivenRun<'_>, spec: &CallSpec) -> Environment {
+/// The environment of everything that the called run starts: that of its step, then that of its environment files.
+fn environment(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Environment {
     let mut env = shared.env.clone();
-    env.change(&spec.env);
-    env
+    env.change(&attempted.spec.env);
+    shared.surroundings.environment(&attempted.plan.workflow, env)
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, Seq};
+use threadline_engine::execute::effect::{Effect, EffectResult};
 use threadline_engine::execute::{Durability, Executor, Next, Recording, has_worktrees};
 use threadline_engine::machine::{Command, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::view::{RunNames, View};
@@ -24,6 +25,7 @@ use crate::local::LocalDriver;
 use crate::locks::Patience;
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
+use crate::secrets::RunSurroundings;
 pub use crate::stop::Stop;
 use crate::teller::{self, NoticeSender};
 use crate::tools::{ServerSurroundings, Servers};
@@ -60,6 +62,8 @@ pub struct Setup<'a> {
     pub in_flight: Option<OnCrash>,
     /// How long called runs wait for what other runs have for themselves.
     pub patience: Patience,
+    /// The variables and secrets that it is given, with all that it calls.
+    pub surroundings: Arc<RunSurroundings>,
     /// What it is called in; none when somebody started it.
     pub within: Option<ParentRun>,
     /// Is told everything that happens, in order.
@@ -178,7 +182,7 @@ fn drive(
 ) -> Result<Ending, DriveError> {
     let goes_on = matches!(first, EventKind::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
-    let Setup { patience, within, observer, .. } = setup;
+    let Setup { patience, surroundings, within, observer, .. } = setup;
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
@@ -192,7 +196,7 @@ fn drive(
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
     let ParentRun { started, env } = within.unwrap_or_else(|| {
-        let mut env = Environment::inherited();
+        let mut env = surroundings.environment(&plan.workflow, Environment::inherited());
         env.remove("THREADLINE_RUN");
         ParentRun { started: run.clone(), env }
     });
@@ -202,6 +206,7 @@ fn drive(
         here: project.here().to_owned(),
         spool: journal.store().spool_folder(),
         control: control.clone(),
+        masks: surroundings.masks().cloned(),
     }));
     let is_graph = plan.lists[0].graph.is_some();
     let shared = DrivenRun {
@@ -229,6 +234,7 @@ fn drive(
         waiting: Mutex::default(),
         began: Instant::now(),
         started,
+        surroundings,
         in_flight,
         patience,
         given_jobs: jobs,
@@ -278,6 +284,8 @@ pub(crate) struct DrivenRun<'a> {
     pub(crate) began: Instant,
     /// The run that somebody started and that this one is a part of.
     pub(crate) started: RunId,
+    /// The variables and secrets that it is given.
+    pub(crate) surroundings: Arc<RunSurroundings>,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
     pub(crate) in_flight: Option<OnCrash>,
     /// How long called runs wait for what other runs have for themselves.
@@ -366,7 +374,7 @@ impl DrivenRun<'_> {
         self.wait_synced(executor.awaits(&command, &view))?;
         let mut next = executor.begin(&mut driver, command, view)?;
         loop {
-            let performance = match next {
+            let mut performance = match next {
                 Next::Record(recording) => return self.record(*recording).map(|_| ()),
                 Next::Perform(performance) => *performance,
                 Next::Pause(at, pause) => {
@@ -384,7 +392,22 @@ impl DrivenRun<'_> {
             let recorded = performance.before.map(|before| self.record(before)).transpose()?;
             self.wait_written(performance.barrier.awaits_written(recorded))?;
             self.wait_synced(performance.barrier.awaits(recorded))?;
-            let result = driver.perform(&performance.key, &performance.effect, reads_items.as_ref())?;
+            let result = match performance.effect {
+                Effect::WithSecrets(_) => match executor.reveal(&mut driver, &mut performance.pending)? {
+                    Ok(effect) => {
+                        driver.has_secrets = true;
+                        let result = driver.perform(&performance.key, &effect, reads_items.as_ref())?;
+                        driver.has_secrets = false;
+                        result
+                    }
+                    Err(failure) => EffectResult::Refused(failure),
+                },
+                effect => driver.perform(&performance.key, &effect, reads_items.as_ref())?,
+            };
+            let result = match self.surroundings.masks() {
+                Some(masks) => masks.mask_result(result),
+                None => result,
+            };
             next = executor.done(&mut driver, performance.pending, result)?;
         }
     }

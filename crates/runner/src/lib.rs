@@ -14,6 +14,7 @@
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - `protected`: folders that no file is written in.
+//! - [`secrets`]: environment files and secrets, read when a run begins, and masks for what comes back.
 //! - [`trust`]: whether a store is the user's own.
 //! - [`world`]: computed values of the real world.
 //! - [`values`]: outputs, loaded when they are read.
@@ -37,6 +38,7 @@ pub mod project;
 mod protected;
 pub mod reload;
 mod results;
+pub mod secrets;
 pub mod signals;
 mod stop;
 mod teller;

@@ -4,14 +4,16 @@
 //! What is evaluated when, and what comes of it, is the engine's business: nothing is decided here.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::evaluate::EnteredFolder;
 use threadline_engine::event::{Address, Datum, EventKind, Seq};
 use threadline_engine::execute::result::ClockReading;
-use threadline_engine::execute::{Driver, Durability, EnterFolder, FieldEvaluation, Site, keep_computed};
+use threadline_engine::execute::{
+    Driver, Durability, EnterFolder, FieldEvaluation, SecretView, Site, keep_computed,
+};
 use threadline_engine::machine::Task;
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -34,6 +36,8 @@ pub(crate) struct LocalDriver<'s, 'a> {
     pub(crate) shared: &'s DrivenRun<'a>,
     /// The worktree of the item that the command is about, once it is entered.
     pub(crate) placed: Option<Placed>,
+    /// Whether the effect that it performs holds secrets.
+    pub(crate) has_secrets: bool,
 }
 
 /// Goes to the folder of a step. One that a value decides stays in the project, wherever its links lead.
@@ -49,7 +53,7 @@ fn enter(project: &Project, folder: &Folder, entered: EnteredFolder<'_>) -> Resu
 
 impl<'s, 'a> LocalDriver<'s, 'a> {
     pub(crate) fn new(shared: &'s DrivenRun<'a>) -> Self {
-        Self { shared, placed: None }
+        Self { shared, placed: None, has_secrets: false }
     }
 
     /// The files that steps may read and write.
@@ -80,6 +84,7 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
             computed: &shared.plan.workflow.computed,
             control: shared.control.clone(),
             spool: self.private_folder(),
+            masks: shared.surroundings.masks().cloned(),
         }
     }
 
@@ -93,6 +98,12 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
         }
         env.mark(self.shared.started.as_str(), at.as_str());
         env
+    }
+
+    /// The folder for values that a program reads from files. Secrets are not written to a disk where that can be avoided.
+    pub(crate) fn value_folder(&self) -> PathBuf {
+        let memory = Path::new("/dev/shm");
+        if self.has_secrets && memory.is_dir() { memory.to_owned() } else { self.private_folder() }
     }
 
     /// The folder for values and outputs that are too large for memory or the environment.
@@ -177,7 +188,11 @@ impl Driver for LocalDriver<'_, '_> {
         let at = site.task.map(|task| task.at.clone()).unwrap_or_default();
         let project = self.project().clone();
         let folder = site.task.map_or_else(|| Folder::new(project.here()), |task| self.written_folder(task));
-        let scope = self.scope(view)?;
+        let mut scope = self.scope(view)?;
+        let is_revealed = site.secrets == SecretView::Revealed;
+        if is_revealed {
+            scope = shared.surroundings.reveal(&shared.plan.workflow, &scope);
+        }
         let mut held: Option<MutexGuard<'_, BTreeMap<EcoString, Value>>> = None;
         let mut known = |name: &str| {
             if let Some(context) = &held {
@@ -195,15 +210,17 @@ impl Driver for LocalDriver<'_, '_> {
         let workflow = &shared.plan.workflow;
         let mut session =
             Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
-        if shared.trace {
+        // Nobody is told what is made of a secret.
+        let is_traced = shared.trace && !is_revealed;
+        if is_traced {
             session = session.traced();
         }
         let result = evaluate(&scope, &mut session, &|entered| enter(&project, &folder, entered));
-        if shared.trace {
+        if is_traced {
             shared.teller.tell(Notice::Resolved(at.clone(), session.take_trace()));
         }
         let warnings = session.take_warnings();
-        if !warnings.is_empty() {
+        if !warnings.is_empty() && !is_revealed {
             shared.teller.tell(Notice::Warned(at, warnings));
         }
         drop(session);

@@ -16,7 +16,9 @@ use threadline_engine::execute::effect::{
     ToolAnswer, ToolSpec,
 };
 use threadline_engine::execute::result::Timing;
-use threadline_engine::execute::{Driver as _, FieldEvaluation, PRINTED_FORMAT, StepSite, has_worktrees};
+use threadline_engine::execute::{
+    Driver as _, FieldEvaluation, PRINTED_FORMAT, SecretView, StepSite, has_worktrees,
+};
 use threadline_engine::machine::Task;
 use threadline_engine::select::ResolvedSource;
 use threadline_engine::view::View;
@@ -55,6 +57,11 @@ impl LocalDriver<'_, '_> {
     ) -> Result<EffectResult, DriveError> {
         match effect {
             Effect::Nothing => Ok(EffectResult::Nothing),
+            // The driver reveals it first.
+            Effect::WithSecrets(_) => Ok(EffectResult::Refused(Failure::new(
+                FailureKind::Evaluation,
+                "its secrets were not put in place",
+            ))),
             Effect::Process(spec) => self.run_process(key, spec),
             Effect::Request(spec) => Ok(self.send_request(spec)),
             Effect::Tool(spec) => Ok(self.call_tool(key, spec)),
@@ -96,7 +103,7 @@ impl LocalDriver<'_, '_> {
 
     fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> Result<EffectResult, DriveError> {
         let folder = self.private_folder();
-        let mut files = PrivateFiles::new(&folder);
+        let mut files = PrivateFiles::new(&self.value_folder());
         for content in &effect.files {
             if let Err(error) = files.write(render(content, &files).as_bytes()) {
                 check_room(error.kind())?;
@@ -124,6 +131,7 @@ impl LocalDriver<'_, '_> {
             max_output,
             grace: GRACE,
             spool: folder.clone(),
+            masks: self.shared.surroundings.masks().cloned(),
         };
         let mut print = |stream: Stream, bytes: &[u8]| {
             if self.shared.verbose {
@@ -136,7 +144,14 @@ impl LocalDriver<'_, '_> {
         }
         Ok(match ended {
             Ok(ended) if ended.how == ChildEnding::Cancelled => EffectResult::Cancelled,
-            Ok(ended) => EffectResult::Process(Ok(process_end(&ended))),
+            Ok(ended) => {
+                let end = EffectResult::Process(Ok(process_end(&ended)));
+                if ended.secrets.is_empty() {
+                    end
+                } else {
+                    EffectResult::Leaked(Box::new(end), ended.secrets)
+                }
+            }
             Err(error) => EffectResult::Process(Err(StartFailure {
                 is_missing: matches!(error, StartError::NotOnPath { .. }),
                 message: error.to_string(),
@@ -176,6 +191,8 @@ impl LocalDriver<'_, '_> {
             Ok(None) => return EffectResult::Cancelled,
             Ok(Some(CalledTool { answer, unchecked })) => {
                 if let Some(message) = unchecked {
+                    let masks = self.shared.surroundings.masks();
+                    let message = masks.map_or_else(|| message.clone(), |masks| masks.masked_text(&message));
                     self.warn(key, "tool-schema", message);
                 }
                 answer
@@ -297,13 +314,29 @@ impl LocalDriver<'_, '_> {
                 ItemSource::Stream { name, read, format: Some(format.unwrap_or(PRINTED_FORMAT)) }
             }
         };
+        let (masks, mut leaked) = (self.shared.surroundings.masks(), Vec::new());
         let mut chunks = ChunkWriter::new(store, CHUNK_ITEMS, CHUNK_BYTES);
         let spool = self.private_folder();
-        let site = StepSite { plan: &self.shared.plan, task, view }.with(&spec.earlier);
+        let secrets = SecretView::Masked;
+        let site = StepSite { plan: &self.shared.plan, task, view, secrets }.with(&spec.earlier);
         let FieldEvaluation { result: chosen, computed } = self.evaluate(site, |scope, session, _| {
-            let mut take = |value: Value| chunks.push(value);
+            let mut take = |value: Value| {
+                let value = match masks {
+                    Some(masks) => {
+                        let (value, secrets) = masks.mask_value(&value);
+                        leaked.extend(secrets);
+                        value
+                    }
+                    None => value,
+                };
+                chunks.push(value)
+            };
             choose((each, &spec.expansion), source, (scope, session), &spool, &mut take)
         })?;
+        if let Some(secret) = leaked.first() {
+            let message = format!("an item contains the secret `{secret}`, and items are recorded");
+            return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::SecretOutput, message))));
+        }
         let counts = match chosen {
             Ok(counts) => counts,
             Err(SelectError::Caller(ChooseError::Field(error))) => {

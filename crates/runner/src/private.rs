@@ -19,7 +19,7 @@ impl PrivateFiles {
 
     /// Writes a value into a file of its own.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        let path = self.folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
+        let path = self.folder.join(format!("threadline-value-{}", uuid::Uuid::new_v4().simple()));
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         self.paths.push(path);
         file.write_all(bytes)

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_flow::model::Computed;
@@ -15,6 +16,7 @@ use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
 use crate::private::PrivateFiles;
 use crate::process::{self, ChildEnding, Control, EndedChild, Environment, Spec, Stdin};
 use crate::project::{FileError, MAX_FILE, Project, plain};
+use crate::secrets::masks::Masks;
 
 /// A command is ended after this time.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
@@ -40,6 +42,8 @@ pub struct RealWorld<'a> {
     pub control: Control,
     /// The folder where output goes that is too large for memory.
     pub spool: PathBuf,
+    /// What finds secrets: a computed value is recorded, so it cannot hold one.
+    pub masks: Option<Arc<Masks>>,
 }
 
 /// A folder that somebody may leave for another while values are computed: a step's `cwd` may itself be computed.
@@ -73,6 +77,29 @@ pub enum Commands {
 
 impl World for RealWorld<'_> {
     fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
+        let computed = self.ask(name, args);
+        let Some(masks) = &self.masks else { return computed };
+        match computed {
+            Ok(value) => match &masks.mask_value(&value).1[..] {
+                [] => Ok(value),
+                [secret, ..] => Err(holds_secret(secret)),
+            },
+            Err(ComputeError::Failed { message, hint }) => {
+                Err(ComputeError::Failed { message: masks.masked_text(&message), hint })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What is recorded cannot hold a secret.
+fn holds_secret(secret: &str) -> ComputeError {
+    let hint = format!("read it as `${{secrets.{secret}}}`");
+    failed(format!("this holds the secret `{secret}`, and would be recorded"), Some(&hint))
+}
+
+impl RealWorld<'_> {
+    fn ask(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
         match name {
             "env" => self.variable(text(args, 0)?),
             "file" => self.file(text(args, 0)?),
@@ -94,9 +121,7 @@ impl World for RealWorld<'_> {
             },
         }
     }
-}
 
-impl RealWorld<'_> {
     fn variable(&self, name: &str) -> Result<Value, ComputeError> {
         if let Some(value) = self.env.get(name.as_ref()) {
             return match value.to_str() {
@@ -225,9 +250,13 @@ impl RealWorld<'_> {
             max_output: MAX_FILE,
             grace: GRACE,
             spool: self.spool.clone(),
+            masks: self.masks.clone(),
         };
         let ended = process::run(&spec, &self.control.child(), &mut |_, _| {})
             .map_err(|error| failed(error.to_string(), None))?;
+        if let Some(secret) = ended.secrets.first() {
+            return Err(holds_secret(secret));
+        }
         let how = match ended.how {
             ChildEnding::Exited(0) => return Ok(ended),
             ChildEnding::Exited(code) => format!("exit code {code}"),

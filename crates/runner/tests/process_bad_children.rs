@@ -374,6 +374,7 @@ fn spec(case: Case, run: &str, folder: &Path) -> Spec {
         max_output: 64 << 30,
         grace: GRACE,
         spool: folder.into(),
+        masks: None,
     }
 }
 

@@ -28,12 +28,14 @@ pub(crate) mod vars;
 
 use std::io::{IsTerminal, Write};
 
+use threadline_flow::plan::Plan;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     Document, DocumentError, Error, Expression, Scope, ScopeEntry, Session, Syntax, Template, Undefined, data,
 };
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::project::{Project, plain};
+use threadline_runner::secrets::{RunSurroundings, SecretReading};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use crate::arguments::{
@@ -221,6 +223,23 @@ fn evaluate<T>(
     result.map_err(|errors| failed(source, &errors))
 }
 
+/// The environment files of a workflow, and those of its secrets that can be read without running anything.
+fn known_surroundings(plan: &Plan, project: &Project) -> Result<RunSurroundings, CommandFailure> {
+    surroundings_of(plan, project, SecretReading::WithoutPrograms)
+}
+
+/// The environment files and the secrets of a workflow and of all that it calls.
+fn surroundings_of(
+    plan: &Plan,
+    project: &Project,
+    reading: SecretReading,
+) -> Result<RunSurroundings, CommandFailure> {
+    RunSurroundings::read(plan, project, reading).map_err(|problems| {
+        let source = ReportSource::of(&plan.workflow.file);
+        CommandFailure::NotStarted(problems.iter().map(|problem| Report::problem(source, problem)).collect())
+    })
+}
+
 /// The world outside of a run.
 fn real_world(project: &Project, commands: Commands) -> RealWorld<'_> {
     RealWorld {
@@ -231,6 +250,7 @@ fn real_world(project: &Project, commands: Commands) -> RealWorld<'_> {
         computed: &[],
         control: Control::new(),
         spool: std::env::temp_dir(),
+        masks: None,
     }
 }
 

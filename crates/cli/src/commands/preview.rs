@@ -31,6 +31,7 @@ use self::forecast::Forecast;
 use self::items::{Items, PreviewedList};
 use super::explain::json::tree;
 use super::history::project;
+use super::known_surroundings;
 use super::{print, print_styled};
 use crate::arguments::PreviewArguments;
 use crate::exit::CommandFailure;
@@ -51,14 +52,16 @@ pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
     let PreparedWorkflow { plan, inputs, .. } = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
+    let surroundings = known_surroundings(&plan, &project)?;
     let mut world = PreviewWorld(RealWorld {
         folder: Folder::new(project.here()),
         project: &project,
-        env: Environment::inherited(),
+        env: surroundings.environment(&plan.workflow, Environment::inherited()),
         commands: Commands::Refused("a preview runs nothing"),
         computed: &[],
         control: Control::new(),
         spool: std::env::temp_dir(),
+        masks: surroundings.masks().cloned(),
     });
     let run = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?.as_ref());
     let here = project.here();

@@ -10,11 +10,13 @@ use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
 use threadline_flow::model::OnCrash;
 use threadline_flow::plan::Plan;
+use threadline_lang::Value;
 use threadline_lang::diag::words;
 use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, Setup};
 use threadline_runner::process;
 use threadline_runner::project::{Project, plain};
 use threadline_runner::reload;
+use threadline_runner::secrets::{RunSurroundings, SecretReading};
 use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
 use threadline_store::{Journal, JournalError, Lease, NewRun, RunId, Store, StoreError};
@@ -23,7 +25,7 @@ use super::ci_report;
 use super::explain::failures::FailureSummary;
 use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
 use super::launch::Signals;
-use super::print;
+use super::{print, surroundings_of};
 use crate::arguments::{InFlightDecision, ResumeArguments, RunArguments, WatchArguments};
 use crate::exit::CommandFailure;
 use crate::inputs;
@@ -50,6 +52,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     let prepared = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
+    let surroundings = Arc::new(surroundings_of(&prepared.plan, &project, SecretReading::All)?);
     let store = store_of(&project, StoreUse::Write, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
     project.ignore_store();
@@ -73,6 +76,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         run: id.as_str().into(),
         start_time: started_at.into(),
     };
+    refuse_recorded_secrets(&surroundings, &prepared.plan, &names, &prepared.set)?;
     let signals = Signals::listen(&call.watch);
     let _holding = signals.take(&store, &new.id, &prepared.plan, &names, &project, &call.watch)?;
     let lease = store.create_run(new).map_err(|error| of_store(&error))?;
@@ -105,6 +109,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         project: &project,
         plan: prepared.plan,
         names,
+        surroundings,
         signals,
         watch: &call.watch,
         in_flight: None,
@@ -136,6 +141,7 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         .return_to(folder)
         .map_err(|error| cannot_start(&format!("the folder of the run, `{folder}`: {}", plain(&error))))?
         .allow(history.plan.workflow.allow.files.iter().map(EcoString::as_str));
+    let surroundings = Arc::new(surroundings_of(&history.plan, &project, SecretReading::All)?);
     let lease = take_lease(&store, &history.info.id)?;
     // Programs that a killed Threadline left behind must not run beside those of this run.
     process::end_left_over(&id, GRACE);
@@ -189,6 +195,7 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         project: &project,
         plan,
         names,
+        surroundings,
         signals,
         watch: &watch,
         in_flight,
@@ -200,6 +207,33 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     }
     let reported = ci_report::write(store.reader(), &id, &watch);
     check_printed(driven.conclude(&store, &id, watch.json).and(reported))
+}
+
+/// Refuses a run whose first event would hold a secret: in the text of a file, or in a value that the caller gave.
+fn refuse_recorded_secrets(
+    surroundings: &RunSurroundings,
+    plan: &Plan,
+    names: &RunNames,
+    set: &[(EcoString, Value)],
+) -> Result<(), CommandFailure> {
+    let Some(masks) = surroundings.masks() else { return Ok(()) };
+    let refused = |what: &str, secrets: Vec<EcoString>| {
+        let secret = secrets.first()?;
+        let message = format!("{what} contains the secret `{secret}`, and would be recorded");
+        Some(Report::with_hint(message, &format!("read it as `${{secrets.{secret}}}`")))
+    };
+    let file = &plan.workflow.file;
+    let others = plan.other_files();
+    let texts = std::iter::once((file.name(), file.own_text()))
+        .chain(others.iter().map(|(name, file)| (name.as_str(), file.own_text())));
+    let texts = texts.filter_map(|(name, text)| refused(&format!("`{name}`"), masks.mask_text(text).1));
+    let values =
+        [("an input", &names.inputs), ("an import", &names.imports), ("the payload", &names.payload)];
+    let set = set.iter().map(|(path, value)| (path.as_str(), value));
+    let values =
+        values.into_iter().chain(set).filter_map(|(what, value)| refused(what, masks.mask_value(value).1));
+    let reports: Vec<Report> = texts.chain(values).collect();
+    if reports.is_empty() { Ok(()) } else { Err(CommandFailure::NotStarted(reports)) }
 }
 
 /// A run that did well has failed its caller if what it printed is not all there.
@@ -252,6 +286,7 @@ struct RunLaunch<'a> {
     project: &'a Project,
     plan: Arc<Plan>,
     names: RunNames,
+    surroundings: Arc<RunSurroundings>,
     signals: Signals,
     watch: &'a WatchArguments,
     /// What becomes of steps that were running when Threadline was killed, if the caller says so.
@@ -271,7 +306,7 @@ struct StoppedRun {
 impl<'a> RunLaunch<'a> {
     /// Drives the run to its end, or until it is stopped, and reports it.
     fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> StoppedRun {
-        let Self { journal, project, plan, names, signals, watch, in_flight, progress } = self;
+        let Self { journal, project, plan, names, surroundings, signals, watch, in_flight, progress } = self;
         process::prepare(journal.run().as_str());
         signals.begin();
         let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
@@ -299,6 +334,7 @@ impl<'a> RunLaunch<'a> {
             verbose: watch.verbose,
             in_flight,
             patience: watch.wait.unwrap_or_default(),
+            surroundings,
             within: None,
             observer,
         };

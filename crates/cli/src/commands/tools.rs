@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use ecow::EcoString;
-use threadline_engine::evaluate;
+use threadline_engine::evaluate::{self, FieldError};
 use threadline_expect::JsonSchema;
 use threadline_flow::checks::Check;
 use threadline_flow::model::{Action, Server};
@@ -18,12 +18,13 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Scope, Session, Type, Types, Value, ValueShape};
 use threadline_runner::process::{self, Control, Environment};
 use threadline_runner::project::Project;
+use threadline_runner::secrets::{RunSurroundings, SecretReading};
 use threadline_runner::tools::{Listing, ServerSurroundings, Servers, Tool, unchecked_parameters};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::history::project;
 use super::preview::run_scope;
-use super::{print, print_styled};
+use super::{print, print_styled, surroundings_of};
 use crate::arguments::ToolsArguments;
 use crate::exit::CommandFailure;
 use crate::inputs;
@@ -53,7 +54,8 @@ pub(crate) fn tools(call: &ToolsArguments) -> Result<(), CommandFailure> {
     let source = ReportSource::of(&file);
     let project = project(call.dir.as_deref())?;
     let scope = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?.as_ref());
-    let (found, mut problems) = list_servers(&plan, &wanted, &project, &scope);
+    let surroundings = surroundings_of(&plan, &project, SecretReading::All)?;
+    let (found, mut problems) = list_servers(&plan, &wanted, &project, &scope, &surroundings);
     if call.name.is_none() {
         problems.extend(check_parameters(&plan, &found));
     }
@@ -70,7 +72,12 @@ pub(super) fn problems(file: &SourceFile, plan: &Plan, project: &Project) -> Vec
     let given = plan.workflow.inputs.iter();
     let given = given.filter_map(|input| Some((input.name.clone(), input.default.clone()?)));
     let inputs = Value::record(given);
-    let (found, mut problems) = list_servers(plan, &servers, project, &run_scope(plan, inputs, None));
+    let surroundings = match RunSurroundings::read(plan, project, SecretReading::All) {
+        Ok(surroundings) => surroundings,
+        Err(problems) => return problems,
+    };
+    let scope = run_scope(plan, inputs, None);
+    let (found, mut problems) = list_servers(plan, &servers, project, &scope, &surroundings);
     problems.extend(check_parameters(plan, &found));
     problems.extend(check_results(file, &found));
     problems
@@ -112,40 +119,51 @@ fn list_servers<'p>(
     wanted: &[&'p Server],
     project: &Project,
     scope: &Scope,
+    surroundings: &RunSurroundings,
 ) -> (Vec<ListedServer<'p>>, Vec<Problem>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let env = surroundings.environment(&plan.workflow, Environment::inherited());
+    let scope = &surroundings.reveal(&plan.workflow, scope);
+    let masked = |text: String| surroundings.masks().map_or(text.clone(), |masks| masks.masked_text(&text));
     // If orphans cannot be adopted, they are still found by their mark.
     let _ = process::adopt_orphans();
     let run = uuid::Uuid::new_v4().to_string();
     let servers = Servers::new(ServerSurroundings {
-        env: Environment::inherited(),
+        env: env.clone(),
         run: run.clone(),
         here: project.here().to_owned(),
         spool: std::env::temp_dir(),
         control: Control::new(),
+        masks: surroundings.masks().cloned(),
     });
     for server in wanted {
         let commands = Commands::Refused("nothing of the workflow is run");
         let mut world = RealWorld {
             folder: Folder::new(project.here()),
             project,
-            env: Environment::inherited(),
+            env: env.clone(),
             commands,
             computed: &[],
             control: Control::new(),
             spool: std::env::temp_dir(),
+            masks: surroundings.masks().cloned(),
         };
         let mut session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
         let resolved = match evaluate::server(&plan.workflow, server, scope, &mut session) {
             Ok(resolved) => resolved,
             Err(errors) => {
-                problems.extend(errors.iter().map(|error| error.problem(plan.workflow.file.text())));
+                let problem = |error: &FieldError| error.problem(plan.workflow.file.text());
+                problems.extend(errors.iter().map(problem).map(|problem| Problem {
+                    message: masked(problem.message),
+                    notes: problem.notes.into_iter().map(masked).collect(),
+                    ..problem
+                }));
                 continue;
             }
         };
         match servers.listing(&resolved) {
             Ok(listing) => found.push(ListedServer { name: &server.name, listing }),
-            Err(failure) => problems.push(Check::UnknownTool.at(server.span, failure.message)),
+            Err(failure) => problems.push(Check::UnknownTool.at(server.span, masked(failure.message))),
         }
     }
     servers.end();

@@ -30,7 +30,7 @@ macro_rules! folders {
 
 folders! {
     agents check computed envelopes errors expect expectations explain failures grammar graph limits load
-    loop_interpolation loops mapreduce mapreduce_variables node_outputs provenance running runs shell_safety
+    loop_interpolation loops mapreduce mapreduce_variables node_outputs provenance running runs secrets shell_safety
     tools trace trust types undefined workflow
 }
 

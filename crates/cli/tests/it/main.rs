@@ -26,6 +26,7 @@ mod provenance;
 mod readme;
 mod reference;
 mod schema;
+mod secrets;
 mod spec;
 mod store_faults;
 mod store_trust;

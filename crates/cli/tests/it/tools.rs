@@ -2,4 +2,4 @@
 
 mod http;
 mod mcp;
-mod server;
+pub(crate) mod server;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ecow::EcoString;
 use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
+use threadline_flow::model::{Action, CaptureFormat, Moment, OnCrash, Step};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{BoundScript, ScriptPiece};
 use threadline_lang::Value;
@@ -15,6 +15,7 @@ use super::effect::{
     ProcessEnd, ProcessSpec, RequestSpec, Role, StartFailure, ToolSpec,
 };
 use super::result::{self, ClockReading, Printed, StepResult, Timing};
+use super::secrets::{self, SecretFields};
 use super::{
     Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
     Recording,
@@ -34,21 +35,23 @@ const MAX_SCRIPT: usize = 120 << 10;
 
 /// An attempt whose effect is being performed.
 pub(super) struct PendingAttempt {
-    task: Task,
-    attempt: Attempt,
-    began: ClockReading,
+    pub(super) task: Task,
+    pub(super) attempt: Attempt,
+    pub(super) began: ClockReading,
     retry: RetryPlan,
     expect: Option<Settled>,
     limits: EffectLimits,
     /// The limit of the item, phase or loop that left the attempt less time than its own.
-    cut_short: Option<Limit>,
+    pub(super) cut_short: Option<Limit>,
     /// What the attempt leaves when its effect is nothing.
-    known: Option<Value>,
+    pub(super) known: Option<Value>,
     /// The meta data that is known before the effect.
     own: Vec<(&'static str, Value)>,
     /// What the built-in tool that the step stands for was given.
     parameters: Option<Value>,
     provider: Option<Box<dyn Provider>>,
+    /// What its effect is made of again where its fields read secrets.
+    pub(super) secret: Option<Box<SecretFields>>,
 }
 
 /// What an attempt left, with what was measured.
@@ -96,7 +99,9 @@ impl Executor<'_> {
         }
         let key =
             EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: attempt.number, role: Role::Act };
-        let (pending, effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
+        let timeout = resolved.timeout;
+        let reads_secrets = self.reads_secrets(&task, &[Moment::Attempt]);
+        let (mut pending, effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
         let (durability, barrier) = if is_careful || is_costly(step, &effect) {
             (Durability::Now, Barrier::Recorded)
         } else if let Effect::Nothing = effect {
@@ -105,6 +110,14 @@ impl Executor<'_> {
             (Durability::Written, Barrier::Written)
         };
         let before = Some(Recording { at: key.at.clone(), kind, durability, envelope: None });
+        let effect = match effect {
+            Effect::Nothing => Effect::Nothing,
+            effect if reads_secrets => {
+                pending.secret = Some(Box::new(SecretFields { view: view.clone(), computed, timeout }));
+                Effect::WithSecrets(Box::new(effect))
+            }
+            effect => effect,
+        };
         let pending = Pending(PendingStage::Attempt(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
     }
@@ -118,7 +131,7 @@ impl Executor<'_> {
         bound.warnings.iter().map(|warning| problem::of_shell(warning, origin, text)).collect()
     }
 
-    fn attempt_effect(
+    pub(super) fn attempt_effect(
         self,
         task: Task,
         step: &Step,
@@ -143,6 +156,7 @@ impl Executor<'_> {
             own: Vec::new(),
             parameters,
             provider: None,
+            secret: None,
         };
         let effect = match act {
             Act::Value(value) => {
@@ -220,7 +234,11 @@ impl Executor<'_> {
         result: EffectResult,
     ) -> Result<Next, D::Error> {
         let step = self.step(&pending.task);
+        let (result, leaked) = result.split_leaked();
         let ObservedAttempt { mut result, timing, own } = observe(driver, step, &mut pending, result);
+        if let Some(failure) = secrets::leak(step, &leaked) {
+            result = secrets::refuse_output(result, failure);
+        }
         let measurement = self.measurement(&pending.task, timing, pending.attempt.retries(), own);
         if let Some(settled) = &pending.expect {
             result = result::compare(settled, &measurement, result);
@@ -257,6 +275,11 @@ fn observe<D: Driver>(
         Some(limit) if failure.kind == FailureKind::Timeout => result::limit_reached(limit),
         _ => failure,
     };
+    if let EffectResult::Refused(failure) = result {
+        let timing = began.until(driver.moment());
+        own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
+        return ObservedAttempt { result: StepResult::failed(failure), timing, own };
+    }
     if let Some(provider) = &pending.provider {
         let (limits, cut_short) = (&pending.limits, pending.cut_short.as_ref());
         let reading = Reading { limits, cut_short, accepts_exit_codes: step.expects_exit_code() };

@@ -41,6 +41,15 @@ impl<T> FieldEvaluation<T> {
 /// Fields: their value, or those that have none.
 pub type EvaluatedFields<T> = FieldEvaluation<Result<T, FieldErrors>>;
 
+/// What `secrets` gives where something is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretView {
+    /// Masks. Everything that is recorded, told or compared is made of these.
+    Masked,
+    /// Their values, for an effect that is about to be performed. What is evaluated is told to nobody.
+    Revealed,
+}
+
 /// An execution of a step, and the names that it sees.
 #[derive(Clone, Copy)]
 pub struct StepSite<'s> {
@@ -50,6 +59,8 @@ pub struct StepSite<'s> {
     pub task: &'s Task,
     /// The names that are visible.
     pub view: &'s View,
+    /// What it sees of secrets.
+    pub secrets: SecretView,
 }
 
 impl<'s> StepSite<'s> {
@@ -60,7 +71,7 @@ impl<'s> StepSite<'s> {
 
     /// Where something is evaluated that computes this again.
     pub fn with(self, earlier: &'s [Answer]) -> Site<'s> {
-        Site { plan: self.plan, task: Some(self.task), view: self.view, earlier }
+        Site { plan: self.plan, task: Some(self.task), view: self.view, earlier, secrets: self.secrets }
     }
 }
 
@@ -75,6 +86,8 @@ pub struct Site<'s> {
     pub view: &'s View,
     /// What was computed before: it is the same again.
     pub earlier: &'s [Answer],
+    /// What is seen of secrets.
+    pub secrets: SecretView,
 }
 
 /// Is told the folder of a step, before the fields are evaluated that may be relative to it, and may refuse it.
@@ -184,10 +197,7 @@ pub trait Driver {
         site: StepSite<'_>,
         judge: &Judge,
     ) -> Result<FieldEvaluation<Result<Question, Verdict>>, Self::Error> {
-        evaluate_judged(self, site, &[], |judged, unable, session, enter| match unable {
-            Some(verdict) => Err(verdict),
-            None => judged.question(judge, session, enter),
-        })
+        make_question(self, site, judge, &[])
     }
 
     /// Judges a state, where a judge has not done so, and finds the state that follows.
@@ -230,6 +240,18 @@ pub(crate) fn resolve<D: Driver + ?Sized>(
     })
 }
 
+pub(crate) fn make_question<D: Driver + ?Sized>(
+    driver: &mut D,
+    site: StepSite<'_>,
+    judge: &Judge,
+    earlier: &[Answer],
+) -> Result<FieldEvaluation<Result<Question, Verdict>>, D::Error> {
+    evaluate_judged(driver, site, earlier, |judged, unable, session, enter| match unable {
+        Some(verdict) => Err(verdict),
+        None => judged.question(judge, session, enter),
+    })
+}
+
 pub(crate) fn judge_state<D: Driver + ?Sized>(
     driver: &mut D,
     site: StepSite<'_>,
@@ -249,7 +271,7 @@ fn evaluate_judged<D: Driver + ?Sized, T>(
     earlier: &[Answer],
     evaluate: impl FnOnce(&JudgedState<'_>, Option<Verdict>, &mut Session<'_>, &EnterFolder<'_>) -> T,
 ) -> Result<FieldEvaluation<T>, D::Error> {
-    let StepSite { plan, task, view } = site;
+    let StepSite { plan, task, view, .. } = site;
     let result = view.result.map(|seq| driver.envelope(seq)).transpose()?;
     let acting = view.acting.as_deref().map(|view| driver.scope(view)).transpose()?;
     let state = StateView::of(view, &task.at);

@@ -101,6 +101,9 @@ pub enum Effect {
     },
     /// Close the worktrees of a map whose items are all over.
     CloseWorktrees,
+    /// An effect with masks in place of secrets. Whoever has the secrets makes it again with their values, by
+    /// [`super::Executor::reveal`], and performs that; nobody else can.
+    WithSecrets(Box<Effect>),
 }
 
 /// What becomes of the files of a worktree that is entered.
@@ -271,6 +274,10 @@ pub enum ItemsSource {
 pub enum EffectResult {
     /// It was not performed, or ended early, because Threadline was told to end.
     Cancelled,
+    /// It was not performed, for this reason.
+    Refused(Failure),
+    /// What came of it held these secrets, which are masked now.
+    Leaked(Box<EffectResult>, Vec<EcoString>),
     /// Nothing had to be done.
     Nothing,
     /// How a program ended, or why it did not start.
@@ -291,6 +298,16 @@ pub enum EffectResult {
     Worktree(Result<(), Failure>),
     /// The branch that keeps commits, if there is one.
     Branch(Option<EcoString>),
+}
+
+impl EffectResult {
+    /// The result by itself, and the secrets that were masked in it.
+    pub fn split_leaked(self) -> (Self, Vec<EcoString>) {
+        match self {
+            Self::Leaked(result, secrets) => (*result, secrets),
+            result => (result, Vec::new()),
+        }
+    }
 }
 
 /// How a program ended.

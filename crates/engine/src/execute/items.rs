@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_flow::model::SourceFormat;
+use threadline_flow::model::{Moment, SourceFormat};
 use threadline_flow::problem::Problem;
 use threadline_lang::value::MAX_DEPTH;
 use threadline_lang::{Envelope, Number, Value};
@@ -18,7 +18,7 @@ use super::{
     Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
     Recording,
 };
-use super::{item_of_worktree, keep_computed, record};
+use super::{item_of_worktree, keep_computed, record, secrets};
 use crate::evaluate::MAX_OUTPUT;
 use crate::event::{Datum, EventKind, ItemEnded, Rules, Seq, Status};
 use crate::machine::{Counts, ItemEnding, Task};
@@ -28,11 +28,13 @@ use crate::world::Answer;
 
 /// The command of a source is running.
 pub(super) struct PendingSource {
-    task: Task,
+    pub(super) task: Task,
     began: ClockReading,
     expansion: Expansion,
-    computed: Vec<Answer>,
-    limits: EffectLimits,
+    pub(super) computed: Vec<Answer>,
+    pub(super) limits: EffectLimits,
+    /// The names that its fields see, where they read secrets.
+    pub(super) secret_view: Option<Box<View>>,
 }
 
 /// Items are being read.
@@ -83,7 +85,10 @@ impl Executor<'_> {
         let step = self.step(&task);
         let effect = Effect::Process(bound_process(step, bound, env.clone(), None, limits));
         let key = items_key(&task);
-        let pending = PendingSource { task, began, expansion, computed, limits };
+        let reads_secrets = self.reads_secrets(&task, &[Moment::List]);
+        let effect = if reads_secrets { Effect::WithSecrets(Box::new(effect)) } else { effect };
+        let secret_view = reads_secrets.then(|| Box::new(view.clone()));
+        let pending = PendingSource { task, began, expansion, computed, limits, secret_view };
         let pending = Pending(PendingStage::Source(Box::new(pending)));
         let barrier = Barrier::Nothing;
         Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
@@ -113,15 +118,20 @@ impl Executor<'_> {
         pending: PendingSource,
         result: EffectResult,
     ) -> Result<Next, D::Error> {
-        let PendingSource { task, began, expansion, computed, limits } = pending;
+        let PendingSource { task, began, expansion, computed, limits, secret_view: _ } = pending;
         let step = self.step(&task);
-        let result = match result {
+        let (result, leaked) = result.split_leaked();
+        let mut result = match result {
+            EffectResult::Refused(failure) => StepResult::failed(failure),
             EffectResult::Process(Ok(mut end)) => process_result(step, &mut end, &limits, None),
             EffectResult::Process(Err(failure)) => {
                 StepResult::failed(start_failure(failure, step.shell_program.is_none()))
             }
             _ => StepResult::silent(Ok(Value::from(""))),
         };
+        if let Some(failure) = secrets::leak(step, &leaked) {
+            result = secrets::refuse_output(result, failure);
+        }
         match result.value {
             Ok(text) => {
                 let source = ItemsSource::Printed(text.to_string());

@@ -1,18 +1,18 @@
 //! Loops: the limits that hold for one, and the judgement of each state.
 
 use ecow::eco_format;
-use threadline_flow::model::{Evaluator, Judge, Shape};
+use threadline_flow::model::{Evaluator, Judge, Moment, Shape};
 use threadline_lang::diag::excerpt;
 use threadline_lang::{Scope, Session};
 
 use super::attempt::{limits_of, shorten};
-use super::effect::{EffectKey, EffectResult, Role};
+use super::effect::{Effect, EffectKey, EffectResult, Role};
 use super::result::ClockReading;
 use super::{
     Barrier, Driver, Durability, EnterFolder, Executor, FieldEvaluation, Next, Pending, PendingStage,
     Performance,
 };
-use super::{keep_computed, record};
+use super::{keep_computed, record, secrets};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{self, Act, Resolved};
 use crate::event::{Address, EventKind, JudgeReply, JudgedEvent, LoopLimits};
@@ -23,14 +23,14 @@ use crate::world::Answer;
 
 /// A judge is being asked.
 pub(super) struct PendingVerdict {
-    task: Task,
-    view: View,
-    question: Question,
+    pub(super) task: Task,
+    pub(super) view: View,
+    pub(super) question: Question,
     provider: Box<dyn Provider>,
     cut_short: Option<Limit>,
     began: ClockReading,
     /// What the question had to compute.
-    computed: Vec<Answer>,
+    pub(super) computed: Vec<Answer>,
 }
 
 /// What came of asking a judge; nothing for a state that has none.
@@ -105,6 +105,9 @@ impl Executor<'_> {
         // What is judged is on disk before the judge hears of it: the action is not done again.
         let barrier = Barrier::Event(view.as_of);
         let began = driver.moment();
+        // The judge runs in the surroundings of the state, whose fields are those of an attempt.
+        let reads_secrets = self.reads_secrets(&task, &[Moment::Attempt, Moment::Judgement]);
+        let effect = if reads_secrets { Effect::WithSecrets(Box::new(effect)) } else { effect };
         let pending = PendingVerdict { task, view, question, provider, cut_short, began, computed };
         let pending = Pending(PendingStage::Judge(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
@@ -119,6 +122,11 @@ impl Executor<'_> {
     ) -> Result<Next, D::Error> {
         let PendingVerdict { task, view, question, provider, cut_short, began, computed } = pending;
         let limits = limits_of(&question.resolved);
+        let (result, leaked) = result.split_leaked();
+        let refused = match &result {
+            EffectResult::Refused(failure) => Some(failure.clone()),
+            _ => secrets::leak(self.step(&task), &leaked),
+        };
         let reading = Reading { limits: &limits, cut_short: cut_short.as_ref(), accepts_exit_codes: false };
         let reply = provider.reply(result, &reading);
         let timing = reply.timing.unwrap_or_else(|| began.until(driver.moment()));
@@ -127,7 +135,7 @@ impl Executor<'_> {
             stderr: reply.stderr.as_ref().map(|stderr| driver.keep(stderr)).transpose()?,
             elapsed_ms: u64::try_from(timing.elapsed.as_millis()).unwrap_or(u64::MAX),
         };
-        let verdict = match reply.answer {
+        let verdict = match refused.map_or(reply.answer, Err) {
             Ok(text) => question.answered(&text),
             Err(failure) => {
                 let agent = question.agent();

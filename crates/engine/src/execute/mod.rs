@@ -19,6 +19,7 @@ mod items;
 mod judging;
 mod response;
 pub mod result;
+mod secrets;
 pub mod wire;
 
 use threadline_flow::fields::{Failure, FailureKind};
@@ -35,7 +36,7 @@ use crate::world::Answer;
 #[cfg(feature = "testing")]
 pub(crate) use attempt::is_costly;
 pub(crate) use attempt::start_failure;
-pub use driver::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, Site, StepSite};
+pub use driver::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, SecretView, Site, StepSite};
 use effect::{Attempt, Effect, EffectKey, EffectResult, WorktreeEntry};
 pub use items::{PRINTED_FORMAT, item_result};
 pub use response::result as response_result;
@@ -276,7 +277,7 @@ impl<'p> Executor<'p> {
     where
         'p: 's,
     {
-        StepSite { plan: self.plan, task, view }
+        StepSite { plan: self.plan, task, view, secrets: SecretView::Masked }
     }
 
     /// Where something is evaluated outside of every step.
@@ -284,7 +285,7 @@ impl<'p> Executor<'p> {
     where
         'p: 's,
     {
-        Site { plan: self.plan, task: None, view, earlier: &[] }
+        Site { plan: self.plan, task: None, view, earlier: &[], secrets: SecretView::Masked }
     }
 
     fn each(self, task: &Task) -> Option<&'p ForEach> {

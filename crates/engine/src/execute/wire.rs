@@ -1,7 +1,7 @@
 //! Effects and their results as JSON values, so that a worker on another machine can perform them.
 //!
 //! Only what needs nothing of the coordinator has a form here: programs, requests and files. Tools, called runs, items
-//! and worktrees live where the journal is. The form has a version; a key, a word or a version that is not known is an
+//! and worktrees live where the journal is, and an effect that reads secrets is performed where the secrets are. The form has a version; a key, a word or a version that is not known is an
 //! error, never ignored.
 
 use std::fmt;
@@ -56,7 +56,8 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
         | Effect::EnterWorktree { .. }
         | Effect::MergeItem(_)
         | Effect::AbandonItem { .. }
-        | Effect::CloseWorktrees => return None,
+        | Effect::CloseWorktrees
+        | Effect::WithSecrets(_) => return None,
     };
     Some(Value::record([
         ("v", VERSION.into()),
@@ -112,6 +113,8 @@ pub fn encode_result(result: &EffectResult) -> Option<Value> {
             ("not_written", with_timing(failure(failure_), timing_))
         }
         EffectResult::Nothing
+        | EffectResult::Refused(_)
+        | EffectResult::Leaked(..)
         | EffectResult::Tool(..)
         | EffectResult::Called(..)
         | EffectResult::Items(_)

@@ -40,6 +40,8 @@ impl Life<'_> {
         let failure = |kind| Failure::new(kind, "fate");
         match effect {
             Effect::Nothing => EffectResult::Nothing,
+            // There are no secrets here: what is invented needs none.
+            Effect::WithSecrets(effect) => self.invent(key, effect, reads),
             // A judge says what fate has put into the question, and fails when that is nothing.
             Effect::Process(spec) if key.role == Role::Judge => {
                 let answer = spec.stdin.clone().unwrap_or_default();

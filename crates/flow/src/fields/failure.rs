@@ -44,11 +44,12 @@ pub enum FailureKind {
     Workflow,
     Locked,
     Expectation,
+    SecretOutput,
 }
 
 impl FailureKind {
     /// Every kind, in the order of the reference.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ExitCode,
         Self::Signal,
         Self::Timeout,
@@ -67,6 +68,7 @@ impl FailureKind {
         Self::Workflow,
         Self::Locked,
         Self::Expectation,
+        Self::SecretOutput,
     ];
 
     /// The word in `meta.error_type`.
@@ -90,6 +92,7 @@ impl FailureKind {
             Self::Workflow => "Workflow",
             Self::Locked => "Locked",
             Self::Expectation => "Expectation",
+            Self::SecretOutput => "SecretOutput",
         }
     }
 
@@ -126,6 +129,9 @@ impl FailureKind {
             Self::Workflow => "the called workflow failed",
             Self::Locked => "another run holds a lock that the called workflow needs",
             Self::Expectation => "the output does not meet `expect`, or cannot be compared with it",
+            Self::SecretOutput => {
+                "the output or the answer contains a secret, and `secret_output` is not `mask`"
+            }
         }
     }
 

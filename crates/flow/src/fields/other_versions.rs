@@ -44,7 +44,6 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("step", STEP_BY_ID),
     ("steps", STEP_BY_ID),
     ("input", "read the values of the caller as `${inputs.NAME}`"),
-    ("secrets", "read it from the environment: `${env.NAME}`"),
     ("agent", "it is only available to the items of a `map`"),
     ("aggregates", "it is only available in the phases of a map-reduce"),
     ("loop", ONLY_IN_LOOPS),
@@ -81,7 +80,9 @@ const ASK_AN_AGENT: UnsupportedKey =
     Replaced("write `agent: NAME` with the question as `message:`, and declare it under `agents:`");
 const USE_FOREACH: UnsupportedKey =
     Replaced("write a list as `foreach: [a, b]` with the steps under `do:`, or as the `input:` of a `map:`");
-const ENV_FILE: UnsupportedKey = Replaced("load it in the shell that starts the run: `set -a; . ./.env`");
+const ENV_FILE: UnsupportedKey = Replaced("write `env_file:` at the top level of the file, for all steps");
+const SECRET_SOURCE: UnsupportedKey =
+    Replaced("write where the secret is read from: `{env: NAME}`, `{file: path}` or `{command: [program]}`");
 const START_A_RUN: UnsupportedKey = Replaced(
     "not here: start a run with `threadline run`, from cron or CI; what started it is a `trigger:` node of a \
      graph",
@@ -151,7 +152,6 @@ static OTHER_WORDS: &[(&str, &str, &str)] = &[
 
 /// The object, the key, and why it is not supported.
 static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
-    ("workflow", "secrets", NotYet(Some("read it from the environment: `${env.NAME}`"))),
     ("workflow", "policy", NotYet(None)),
     ("workflow", "trigger", Replaced("make it a node: `nodes: {start: {trigger: manual}}`")),
     ("workflow", "cases", SCENARIOS),
@@ -166,7 +166,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
         "profiles",
         Replaced("declare `inputs:`, and pass them with `--input`, or a file with `--inputs`"),
     ),
-    ("workflow", "env_files", ENV_FILE),
     ("workflow", "on_item_failure", MOVE_TO_POLICY),
     ("workflow", "continue_on_failure", MOVE_TO_POLICY),
     ("workflow", "max_failures", MOVE_TO_POLICY),
@@ -179,6 +178,9 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("workflow", "agent_template", MOVE_TO_MAP),
     ("workflow", "max_parallel", MOVE_TO_MAP),
     ("workflow", "parallel", MOVE_TO_MAP),
+    ("secret", "provider", SECRET_SOURCE),
+    ("secret", "key", SECRET_SOURCE),
+    ("secret", "value", SECRET_SOURCE),
     ("map", "timeout_config", Replaced("write `timeout: 10m` for each item, or `timeout:` on a step")),
     ("map", "on_item_failure", Replaced("move it under `error_policy:`, next to `map:`")),
     ("map", "continue_on_failure", Replaced("move it under `error_policy:`, next to `map:`")),
@@ -205,7 +207,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
         Replaced("write `format: lines`, and select a line: `[0]` is the first"),
     ),
     ("map", "when", Replaced("select items with `filter:`; `when:` belongs on one of the steps")),
-    ("step", "secret_output", NotYet(None)),
     ("step", "max_parallel", Renamed("parallel")),
     ("step", "worktree", Replaced("only the items of `map:` have worktrees, those of a `foreach` do not")),
     (
@@ -360,7 +361,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("workflow", "schedule", START_A_RUN),
     ("workflow", "cron", START_A_RUN),
     ("workflow", "defaults", Replaced("not here: write the key on each step; `env:` holds for all of them")),
-    ("workflow", "env_file", ENV_FILE),
     ("workflow", "dotenv", ENV_FILE),
     ("workflow", "environment", Renamed("env")),
     ("workflow", "envs", Renamed("env")),

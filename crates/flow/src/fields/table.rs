@@ -78,6 +78,7 @@ pub(super) static OBJECTS: &[&ObjectSpec] = &[
     &AGENT,
     &SERVER,
     &COMPUTED,
+    &SECRET,
     &ALLOW,
 ];
 
@@ -120,6 +121,19 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
             "env",
             KeyKind::Map(&KeyKind::Text),
             "environment variables of every step. Null removes a variable",
+        ),
+        key(
+            "env_file",
+            KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]),
+            "files with environment variables, one `NAME=value` per line. A variable that Threadline \
+             was started with takes precedence, then the file that is listed last",
+        )
+        .aliases(&["env_files"]),
+        key(
+            "secrets",
+            KeyKind::Map(&KeyKind::Either(&[TEXT, KeyKind::Object(&SECRET)])),
+            "values that are never recorded or shown, read as `${secrets.NAME}`. `NAME: VARIABLE` is \
+             short for `NAME: {env: VARIABLE}`",
         ),
         key("agents", KeyKind::Map(&KeyKind::Agent), "agents that answer `agent` steps, keyed by name"),
         key(
@@ -508,6 +522,16 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             "maximum size of the output or of the response. More than this fails the step",
         )
         .default("64MiB")
+        .on(&[Shell, Argv, Agent, Http, Tool]),
+        key(
+            "secret_output",
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("fail", "the step fails"),
+                choice("mask", "the step goes on with `***` in place of the secret"),
+            ])),
+            "what happens if the output or the answer of the step contains a secret. It is never recorded",
+        )
+        .default("fail")
         .on(&[Shell, Argv, Agent, Http, Tool]),
     ],
     base: None,
@@ -1323,6 +1347,24 @@ pub(crate) static COMPUTED: ObjectSpec = ObjectSpec {
     keys: &[
         key("command", KeyKind::List(&TEXT), "program and its arguments").required(),
         key("timeout", KeyKind::Fixed(Form::Duration), "maximum duration of one call. Default: `1m`"),
+    ],
+    base: None,
+};
+
+/// A secret of a workflow.
+pub(crate) static SECRET: ObjectSpec = ObjectSpec {
+    name: "secret",
+    title: "a secret",
+    doc: "where a secret is read from when the run starts and when it is resumed, with exactly one of \
+             these keys",
+    keys: &[
+        key("env", TEXT, "name of an environment variable, also one of `env_file`"),
+        key("file", TEXT, "path of a file. A final line break is not part of the secret"),
+        key(
+            "command",
+            KeyKind::List(&TEXT),
+            "program and its arguments. What it prints, without final line breaks, is the secret",
+        ),
     ],
     base: None,
 };

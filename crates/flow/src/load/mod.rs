@@ -24,12 +24,13 @@ use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Undefin
 
 use crate::checks::Check;
 use crate::fields::{
-    self, AGENT, ALLOW, COMPUTED, DEFAULT_PROVIDER, INPUT, KeyKind, KeySpec, PROVIDERS, ProviderSpec,
+    self, AGENT, ALLOW, COMPUTED, DEFAULT_PROVIDER, INPUT, KeyKind, KeySpec, PROVIDERS, ProviderSpec, SECRET,
     WORKFLOW,
 };
+use crate::forms;
 use crate::model::{
-    Agent, AgentSetting, Allow, Computed, Context, ContextEntry, Field, Import, Input, SettingTemplate,
-    Shape, Workflow,
+    Agent, AgentSetting, Allow, Computed, Context, ContextEntry, Field, Import, Input, Secret, SecretSource,
+    SettingTemplate, Shape, Workflow,
 };
 use crate::problem::{self, Problem, in_order};
 use crate::shell::UnknownPolicy;
@@ -117,6 +118,8 @@ impl WorkflowLoader {
             inputs: self.read_inputs(&fields),
             context: self.read_context(&fields),
             env: self.read_variables(&fields),
+            env_files: self.read_env_files(&fields),
+            secrets: self.read_secrets(&fields),
             agents: self.read_agents(&fields),
             servers: self.read_servers(&fields),
             computed,
@@ -152,6 +155,8 @@ impl WorkflowLoader {
             inputs: Vec::new(),
             context: None,
             env: Vec::new(),
+            env_files: Vec::new(),
+            secrets: Vec::new(),
             agents: vec![default_agent(&self.syntax)],
             servers: Vec::new(),
             computed: Vec::new(),
@@ -223,6 +228,91 @@ impl WorkflowLoader {
             commands: self.read_bool(&fields, "commands"),
             files: self.read_texts(&fields, "files").unwrap_or_default(),
             hosts: self.read_texts(&fields, "hosts").unwrap_or_default(),
+        }
+    }
+
+    fn read_env_files(&mut self, fields: &ObjectFields<'_>) -> Vec<Field<EcoString>> {
+        let Some(place) = fields.get("env_file") else { return Vec::new() };
+        let places = if place.node.value.as_list().is_some() { place.items().collect() } else { vec![place] };
+        let mut files = Vec::new();
+        for place in places {
+            let Some(path) = self.read_scalar_text(&place, "env_file") else { continue };
+            files.push(Field { value: path, origin: place.origin() });
+        }
+        files
+    }
+
+    fn read_secrets(&mut self, fields: &ObjectFields<'_>) -> Vec<Secret> {
+        let Some(place) = self.read_map(fields, "secrets") else { return Vec::new() };
+        let mut secrets = Vec::new();
+        for (name, entry, at) in place.entries() {
+            if !self.check_name(name, entry.key_span) {
+                continue;
+            }
+            let source = if at.node.value.as_object().is_some() {
+                self.read_secret_source(at, name)
+            } else {
+                let text = at.node.value.to_string();
+                self.read_secret_variable(&at, name, &text)
+            };
+            // One that cannot be read is declared all the same: who reads it is not to blame.
+            let source = source.unwrap_or_else(|| SecretSource::Variable(name.into()));
+            secrets.push(Secret { name: name.into(), span: entry.key_span, source });
+        }
+        secrets
+    }
+
+    /// Reads the name of the variable that holds a secret.
+    fn read_secret_variable(
+        &mut self,
+        place: &LocatedNode<'_>,
+        name: &str,
+        text: &str,
+    ) -> Option<SecretSource> {
+        if forms::is_variable(text) {
+            return Some(SecretSource::Variable(text.into()));
+        }
+        let message = "a secret is given as the name of an environment variable";
+        let problem = Check::WrongType.at(span_of(place.node), message);
+        // A reference to the environment, as older systems write it, ends with the variable.
+        let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+        let last = words.filter(|word| forms::is_variable(word)).next_back();
+        let variable = last.filter(|_| text.contains("env")).unwrap_or(name);
+        self.report(problem.hint(format!("write `{name}: {variable}`")));
+        None
+    }
+
+    fn read_secret_source(&mut self, place: LocatedNode<'_>, name: &str) -> Option<SecretSource> {
+        let (span, is_empty) = (span_of(place.node), place.entries().next().is_none());
+        let fields = self.read_fields(place, &SECRET)?;
+        let found: Vec<&str> =
+            ["env", "file", "command"].into_iter().filter(|key| fields.found(key).is_some()).collect();
+        match found[..] {
+            ["env"] => {
+                let place = fields.get("env")?;
+                let text = self.read_scalar_text(&place, "env")?;
+                self.read_secret_variable(&place, "env", &text)
+            }
+            ["file"] => Some(SecretSource::File(self.read_text(&fields, "file")?)),
+            ["command"] => {
+                let command = self.read_texts(&fields, "command");
+                let command = self.check_program(command, fields.get("command"), "command")?;
+                Some(SecretSource::Command(command))
+            }
+            [] => {
+                // A key that it does not have is reported as that.
+                if is_empty {
+                    let message = format!("the secret `{name}` needs one of `env`, `file` and `command`");
+                    self.report(Check::MissingKey.at(span, message));
+                }
+                None
+            }
+            _ => {
+                let message =
+                    format!("the secret `{name}` has one of `env`, `file` and `command`, not several");
+                self.report(Check::ConflictingKeys.at(span, message));
+                None
+            }
         }
     }
 

@@ -506,6 +506,13 @@ impl WorkflowLoader {
                 self.report(Check::BadName.at(entry.key_span, message));
                 continue;
             }
+            if entry.node.get("secret").is_some() {
+                let message = format!("`{name}` takes text, and cannot be marked as a secret here");
+                let hint =
+                    format!("declare it under `secrets:`, and write `{name}: \"${{secrets.{name}}}\"`");
+                self.report(Check::OldKey.at(entry.key_span, message).hint(hint));
+                continue;
+            }
             let is_null = entry.node.value.is_null();
             let value = if is_null { None } else { self.read_template(&at, name) };
             if is_null || value.is_some() {

@@ -14,7 +14,7 @@ use crate::checks::Check;
 use crate::fields::{ActionName, ObjectSpec, RETRY, STEP, WRITE_FILE};
 use crate::forms;
 use crate::model::{
-    Action, Backoff, CaptureFormat, Field, FileFormat, ForEach, OnCrash, Retry, Step, WriteFile,
+    Action, Backoff, CaptureFormat, Field, FileFormat, ForEach, OnCrash, Retry, SecretOutput, Step, WriteFile,
 };
 
 impl WorkflowLoader {
@@ -110,6 +110,10 @@ impl WorkflowLoader {
             strict_shell: self.read_bool(fields, "strict_shell"),
             trust: self.read_text(fields, "trust"),
             max_output: self.read_size(fields, "max_output"),
+            secret_output: match self.read_choice(fields, "secret_output") {
+                Some("mask") => SecretOutput::Mask,
+                _ => SecretOutput::Fail,
+            },
             expect: self.read_expectations(fields, &action),
             needs: self.read_needs(fields),
             tool: if matches!(action, Action::Tool(_)) { None } else { tool_name(fields) },

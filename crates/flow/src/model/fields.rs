@@ -192,6 +192,7 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
         strict_shell: _,
         trust: _,
         max_output,
+        secret_output: _,
         expect,
         needs: _,
         state,

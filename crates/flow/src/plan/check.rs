@@ -21,8 +21,8 @@ use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Re
 use crate::checks::Check;
 use crate::fields::{Form, hint_for_root};
 use crate::model::{
-    self, Action, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach, Setting, Step, StepField, ToolCall,
-    agent_fields, loop_fields, server_fields, step_fields,
+    self, Action, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach, SECRETS_ROOT, Setting, Step,
+    StepField, ToolCall, agent_fields, loop_fields, server_fields, step_fields,
 };
 use crate::problem::{self, PlaceFinder, Problem};
 use crate::shell::{Argv, ShellScript};
@@ -62,12 +62,15 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let steps = 0..checker.plan.steps.len();
     let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
     checker.foreign_references();
+    let secret_moments = checker.secrets(&found);
     let exports = checker.exports();
     let export_shape = checker.export_shape();
     let graph = checker.graph();
     let old_spellings = checker.old_spellings;
     let problems = checker.problems;
-    for (planned, Checked { reads, script, argv, params }) in plan.steps.iter_mut().zip(found) {
+    for ((planned, checked), moments) in plan.steps.iter_mut().zip(found).zip(secret_moments) {
+        let Checked { reads, script, argv, params } = checked;
+        planned.secret_moments = moments;
         planned.params = params;
         planned.reads = reads;
         planned.script = script;
@@ -122,10 +125,10 @@ pub(super) enum Written {
 }
 
 /// What was found out about a step.
-struct Checked {
+pub(super) struct Checked {
     reads: Vec<Read>,
-    script: Option<ShellScript>,
-    argv: Option<Argv>,
+    pub(super) script: Option<ShellScript>,
+    pub(super) argv: Option<Argv>,
     params: Option<ValueShape>,
 }
 
@@ -412,8 +415,9 @@ impl Checker<'_> {
         if OUTER.contains(&reference.root.as_str()) || !known_later {
             return false;
         }
-        let hint =
-            format!("it may read {}, and computed values", OUTER.map(|root| format!("`{root}`")).join(", "));
+        // Of these fields only some may read secrets.
+        let roots = OUTER.iter().filter(|root| **root != SECRETS_ROOT).map(|root| format!("`{root}`"));
+        let hint = format!("it may read {}, and computed values", roots.collect::<Vec<_>>().join(", "));
         self.problem(Check::NotKnownHere.at(span, not_known(&reference.root)).hint(hint));
         true
     }
@@ -713,7 +717,9 @@ impl Checker<'_> {
         let known_elsewhere = |problem: &mut Problem, hint: String| {
             (problem.hints, problem.fix) = (vec![hint], None);
         };
-        if let Some(instead) = hint_for_root(&name) {
+        if name == SECRETS_ROOT {
+            known_elsewhere(&mut problem, "declare it at the top: `secrets: {NAME: VARIABLE}`".to_owned());
+        } else if let Some(instead) = hint_for_root(&name) {
             known_elsewhere(&mut problem, instead.to_owned());
         } else if self.plan.workflow.env.iter().any(|variable| variable.name == name) {
             let hint = format!("`env:` is for programs: name it in `context:` and read `context.{name}`");
@@ -766,7 +772,8 @@ impl Checker<'_> {
             return true;
         }
         let (read, named) = match (reference.root.as_str(), first) {
-            ("env" | "uuid" | "context" | "imports" | "inputs" | "workflow", _) | ("nodes", None) => {
+            ("env" | "uuid" | "context" | "imports" | "inputs" | "secrets" | "workflow", _)
+            | ("nodes", None) => {
                 return false;
             }
             (PAYLOAD, _) if self.is_graph() => return false,
@@ -836,6 +843,7 @@ impl Checker<'_> {
                 (entries.map(|entry| &entry.name).collect(), "declares")
             }
             "inputs" => (workflow.inputs.iter().map(|input| &input.name).collect(), "declares"),
+            "secrets" => (workflow.secrets.iter().map(|secret| &secret.name).collect(), "declares"),
             _ => return false,
         };
         if known.contains(&name) {
@@ -1041,7 +1049,7 @@ fn distinct(mut reads: Vec<Read>) -> Vec<Read> {
 }
 
 /// What a field can read. Commands, expectations and what a call gives are looked at on their own.
-fn readable(kind: FieldKind<'_>) -> Vec<Readable<'_>> {
+pub(super) fn readable(kind: FieldKind<'_>) -> Vec<Readable<'_>> {
     match kind {
         FieldKind::Name(_)
         | FieldKind::Word(..)

@@ -7,7 +7,7 @@ use threadline_lang::{Embedded, Error, Origin, Reference, Scope, Template, Type}
 use super::check::{Checker, Handled, Reader, is_handled};
 use super::{LOOP_ROOTS, ROOTS, Read};
 use crate::checks::Check;
-use crate::model::{Action, Field, FieldKind, Moment, Step, StepField, Variable};
+use crate::model::{Action, Field, FieldKind, Moment, SECRETS_ROOT, Step, StepField, Variable};
 use crate::problem::{self, Problem};
 use crate::shell::{
     self, AnalysisContext, Argv, Dialect, EnvironmentName, InferredReference, ShellProblem, ShellScript,
@@ -123,6 +123,9 @@ impl Checker<'_> {
             let (argv, problems) = Argv::analyse(&sources, &context);
             let problems = problems.into_iter().filter(|(_, problem)| problem.severity == Severity::Error);
             for (at, problem) in problems.chain(argv.needed_checks()) {
+                if is_reported(&problem, &entries[at]) {
+                    continue;
+                }
                 self.shell_problem(&problem, &entries[at].origin);
             }
         }
@@ -156,7 +159,9 @@ impl Checker<'_> {
         let sources: Vec<&str> = entries.iter().map(|entry| entry.value.source()).collect();
         let (argv, problems) = self.analyse_argv(reader, step, &sources);
         for (at, problem) in problems {
-            self.shell_problem(&problem, &entries[at].origin);
+            if !is_reported(&problem, &entries[at]) {
+                self.shell_problem(&problem, &entries[at].origin);
+            }
         }
         let references = argv.references();
         let uses_prev = references.iter().any(|(_, reference)| reference.root == "prev");
@@ -284,6 +289,12 @@ impl Checker<'_> {
     }
 }
 
+/// Whether a problem is about a secret that stands in the argument itself, which is reported with its place.
+fn is_reported(problem: &ShellProblem, entry: &Field<Template>) -> bool {
+    problem.id == Check::SecretArgument.id()
+        && entry.value.references().iter().any(|reference| reference.root == SECRETS_ROOT)
+}
+
 /// Whether a reference can only be a number or a truth value, whose text is never code.
 fn is_plain(reference: &Embedded, scope: &Scope) -> bool {
     let inferred = reference.infer(scope);
@@ -292,5 +303,8 @@ fn is_plain(reference: &Embedded, scope: &Scope) -> bool {
 
 fn environment_name(variable: &Variable) -> EnvironmentName {
     let holds_value = variable.value.as_ref().is_some_and(|value| value.value.as_plain().is_none());
-    EnvironmentName { name: variable.name.clone(), holds_value }
+    let references = variable.value.iter().flat_map(|value| value.value.references());
+    let mut secrets = references.filter(|reference| reference.root == SECRETS_ROOT);
+    let secret = secrets.find_map(|reference| reference.first);
+    EnvironmentName { name: variable.name.clone(), holds_value, secret }
 }

@@ -101,7 +101,7 @@ pub(super) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// The roots that are available before any step runs.
-pub(super) const OUTER: [&str; 6] = ["context", "imports", "inputs", "env", "workflow", "uuid"];
+pub(super) const OUTER: [&str; 7] = ["context", "imports", "inputs", "env", "workflow", "uuid", "secrets"];
 
 /// Why a name is not available outside of the steps.
 pub(super) fn not_known(name: &EcoString) -> String {

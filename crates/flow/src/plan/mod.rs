@@ -13,6 +13,7 @@ mod names;
 mod number;
 mod order;
 mod params;
+mod secrets;
 mod set;
 mod shapes;
 mod states;
@@ -26,13 +27,14 @@ use threadline_lang::diag::Span;
 use threadline_lang::source::SourceFile;
 
 use crate::fields::ActionName;
-use crate::model::{Action, Shape, Step, Workflow};
+use crate::model::{Action, Moment, Shape, Step, Workflow};
 use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, ShellScript};
 
 /// Roots that have a meaning in every workflow, so no id or capture can have these names.
-pub const ROOTS: [&str; 10] =
-    ["captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
+pub const ROOTS: [&str; 11] = [
+    "captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "secrets", "uuid", "workflow",
+];
 
 /// The root of the payload, which only graphs have; other workflows may use the name.
 pub const PAYLOAD: &str = "trigger";
@@ -236,6 +238,8 @@ pub struct PlannedStep {
     pub params: Option<ValueShape>,
     /// The plan of the workflow that it calls.
     pub calls: Option<Arc<Plan>>,
+    /// When its fields read secrets.
+    pub secret_moments: Vec<Moment>,
 }
 
 /// A name of the scope that a step reads.

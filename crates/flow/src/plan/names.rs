@@ -16,7 +16,7 @@ use crate::fields::outputs::{
     NodeType, OUTPUT_FIELDS, OutputField, PLAIN_OUTPUT_FIELDS, STATE_FIELDS, STATE_OUTPUT_FIELDS,
     WORKFLOW_FIELDS, nullable, types,
 };
-use crate::model::{Action, Step};
+use crate::model::{Action, SECRETS_ROOT, Step};
 
 /// The number of a scope; the run's is 0.
 pub(super) type ScopeNumber = usize;
@@ -356,6 +356,12 @@ fn outer(plan: &Plan) -> Scope {
         let shape = if null { shape.optional() } else { shape };
         (input.name.clone(), value("the inputs are not given yet", shape.into()))
     });
+    let secrets = workflow.secrets.iter().map(|secret| {
+        (
+            secret.name.clone(),
+            value("the secrets are read when the run starts", Types::one(Type::Text).into()),
+        )
+    });
     let of_workflow = types(&WORKFLOW_FIELDS)
         .map(|(name, types)| (name.into(), value("the workflow has not started", types.into())));
     let imports = workflow.imports.iter();
@@ -368,6 +374,9 @@ fn outer(plan: &Plan) -> Scope {
     ];
     if matches!(workflow.shape, crate::model::Shape::Graph { .. }) {
         entries.push(("trigger".into(), value("the payload is not given yet", ShapeCell::default())));
+    }
+    if !workflow.secrets.is_empty() {
+        entries.push((SECRETS_ROOT.into(), ScopeEntry::Names(layer(&Scope::new(), SECRETS_ROOT, secrets))));
     }
     if !workflow.imports.is_empty() {
         entries.push(("imports".into(), ScopeEntry::Names(layer(&Scope::new(), "imports", imports))));

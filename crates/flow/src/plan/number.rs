@@ -71,6 +71,7 @@ impl Plan {
             reads: Vec::new(),
             script: None,
             argv: None,
+            secret_moments: Vec::new(),
             params: None,
             calls: None,
         });

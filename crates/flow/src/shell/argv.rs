@@ -146,6 +146,12 @@ impl Argv {
         problems
     }
 
+    /// What stands in the arguments themselves: all that references read but those that become the path of a file.
+    pub(crate) fn visible_references(&self) -> Vec<(usize, Reference)> {
+        let is_file = |reference: &Embedded| reference.binding() == Some(Binding::AsFile);
+        self.each(|reference| if is_file(reference) { Vec::new() } else { reference.references() })
+    }
+
     /// Every reference that binding reads, with the index of its entry.
     pub fn references(&self) -> Vec<(usize, Reference)> {
         self.each(Embedded::references)

@@ -44,7 +44,7 @@ mod wrappers;
 
 use ecow::EcoString;
 use threadline_lang::diag::{Diagnostic, Fix, Severity, Span};
-use threadline_lang::{Embedded, Error, Reference, Scope, Syntax};
+use threadline_lang::{Binding, Embedded, Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
 pub use bind::{
@@ -139,6 +139,8 @@ pub struct EnvironmentName {
     pub name: EcoString,
     /// Whether its text has references, so that it can hold a value from data.
     pub holds_value: bool,
+    /// The secret that its text reads, if it reads one.
+    pub secret: Option<EcoString>,
 }
 
 /// What to do where the analysis cannot tell what happens to a value.
@@ -298,6 +300,12 @@ impl ShellScript {
     /// Every reference that binding reads, with its span in the text.
     pub fn references(&self) -> Vec<Reference> {
         self.slots.iter().flat_map(|slot| slot.reference.references()).collect()
+    }
+
+    /// What references read that name this way of binding.
+    pub(crate) fn bound_as(&self, binding: Binding) -> impl Iterator<Item = Reference> {
+        let slots = self.slots.iter().filter(move |slot| slot.reference.binding() == Some(binding));
+        slots.flat_map(|slot| slot.reference.references())
     }
 
     /// Checks the names of every reference against a scope, as [`threadline_lang::Template::check`] does.

@@ -73,6 +73,7 @@ fn with(object: &ObjectSpec, key: &KeySpec, value: &str) -> String {
             format!("agents: {{a: {{{agent}}}}}\nsteps: [{{shell: a}}]")
         }
         "computed" => format!("computed: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
+        "secret" => format!("secrets: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
         "http" => format!("[{{http: {{{key}}}}}]"),
         "shell_tool" => format!("[{{tool: shell, params: {{{key}}}}}]"),

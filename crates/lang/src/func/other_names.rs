@@ -140,7 +140,7 @@ static INSTEAD: &[(&str, &str)] = &[
     ("take", "write a slice: `name[0:3]`"),
     ("env", "read a variable of the environment as `env.NAME`"),
     ("getenv", "read a variable of the environment as `env.NAME`"),
-    ("secret", "read a variable of the environment as `env.NAME`"),
+    ("secret", "declare it under `secrets:`, and read it as `secrets.NAME`"),
 ];
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Reference {
     pub kind: ReferenceKind,
     /// Whether `default`, `exists` or `:-` stand ready for its being missing.
     pub guarded: bool,
+    /// What takes part in making something of it, the innermost last: names of functions and kinds, signs of operators.
+    pub uses: Vec<EcoString>,
     /// Where it stands.
     pub span: Span,
 }
@@ -44,19 +46,62 @@ pub(crate) struct NodeReach {
 impl Program {
     /// The references under a node.
     pub(crate) fn references(&self, id: NodeId, out: &mut Vec<Reference>) {
-        self.visit(id, &mut |node, place| {
-            let guarded = place.guarded;
-            let span = self.span(node);
-            let (root, first, kind) = match self.node(node) {
-                SyntaxNode::Path(path) => {
-                    let first = self.steps(path.steps).first().and_then(StepView::key).map(EcoString::from);
-                    (self.name(path.root).into(), first, ReferenceKind::Path)
-                }
-                SyntaxNode::Compute { kind, .. } => (kind.name().clone(), None, ReferenceKind::Computed),
-                _ => return,
-            };
-            out.push(Reference { root, path: self.text(span).into(), first, kind, guarded, span });
+        self.references_in(id, false, &mut Vec::new(), out);
+    }
+
+    fn references_in(&self, id: NodeId, guarded: bool, uses: &mut Vec<EcoString>, out: &mut Vec<Reference>) {
+        let span = self.span(id);
+        let found = match self.node(id) {
+            SyntaxNode::Path(path) => {
+                let first = self.steps(path.steps).first().and_then(StepView::key).map(EcoString::from);
+                Some((self.name(path.root).into(), first, ReferenceKind::Path))
+            }
+            SyntaxNode::Compute { kind, .. } => Some((kind.name().clone(), None, ReferenceKind::Computed)),
+            _ => None,
+        };
+        if let Some((root, first, kind)) = found {
+            let path = self.text(span).into();
+            out.push(Reference { root, path, first, kind, guarded, uses: uses.clone(), span });
+        }
+        let mut at = 0;
+        self.children(id, &mut |child| {
+            let made = self.use_of(id, at);
+            uses.extend(made.clone());
+            self.references_in(child, self.guards(id, at, guarded), uses, out);
+            if made.is_some() {
+                uses.pop();
+            }
+            at += 1;
         });
+    }
+
+    /// What a node makes of its child at a position; nothing where the child is the result or a part of its text.
+    fn use_of(&self, id: NodeId, at: usize) -> Option<EcoString> {
+        Some(match self.node(id) {
+            SyntaxNode::Walk(..) => ".".into(),
+            SyntaxNode::Index(..) | SyntaxNode::Slice(..) => "[]".into(),
+            SyntaxNode::Not(_) => "not".into(),
+            SyntaxNode::Neg(_) => "-".into(),
+            SyntaxNode::And(_) => "and".into(),
+            SyntaxNode::Or(_) => "or".into(),
+            SyntaxNode::List(_) | SyntaxNode::Object(..) => "{}".into(),
+            SyntaxNode::Binary(operator, ..) => operator.symbol().into(),
+            // The operator before it; the first has the one behind it.
+            SyntaxNode::Terms(_, rest) => {
+                self.terms[rest.range()].get(at.saturating_sub(1))?.0.symbol().into()
+            }
+            SyntaxNode::Chain(_) => "==".into(),
+            // The condition stands between what it chooses from.
+            SyntaxNode::If { .. } if at == 1 => "if".into(),
+            SyntaxNode::Const(_)
+            | SyntaxNode::Path(_)
+            | SyntaxNode::Element(_)
+            | SyntaxNode::Text(_)
+            | SyntaxNode::OrText(..)
+            | SyntaxNode::If { .. } => return None,
+            SyntaxNode::Call { function, .. } => function.name.into(),
+            SyntaxNode::Compute { kind, .. } => kind.name().clone(),
+        })
     }
 
     /// Calls `visit` for a node and all below it, with what is known of its place.

@@ -27,6 +27,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use control::{Asked, Control};
+use ecow::EcoString;
 pub use environment::Environment;
 pub use linux::{LeftOver, LeftOverEnding, adopt_orphans, end_left_over, end_strays, find_left_over};
 pub(crate) use linux::{SeenProgram, find_programs};
@@ -36,6 +37,8 @@ pub use output::{Captured, Spooled};
 pub use run::run;
 pub use start::StartError;
 use threadline_engine::execute::effect::ProcessEnding;
+
+use crate::secrets::masks::Masks;
 pub use threadline_engine::execute::effect::Stream;
 
 /// Gets this process ready to drive a run, before it starts the first child: it adopts orphans, it and all
@@ -70,6 +73,8 @@ pub struct Spec {
     pub grace: Duration,
     /// The folder where output goes that is too large for memory.
     pub spool: PathBuf,
+    /// What masks its output as it arrives.
+    pub masks: Option<Arc<Masks>>,
 }
 
 /// What a child reads from its standard input.
@@ -138,6 +143,8 @@ pub struct EndedChild {
     pub finished: Timestamp,
     /// How long it ran, by a clock that does not jump.
     pub elapsed: Duration,
+    /// The secrets that were masked in its standard output.
+    pub secrets: Vec<EcoString>,
     /// Processes of this child that force could not end in ten seconds. Almost always none.
     pub survivors: Vec<LeftOver>,
 }

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::clock;
+use crate::secrets::masks::MaskStream;
 
 use super::control::{Asked, Control, ControlWaiter};
 use super::linux::{self, Family, Started};
@@ -66,8 +68,8 @@ pub fn run(
         spec,
         waiting,
         outputs: [
-            ChildOutput::new(Stream::Stdout, child.child.stdout.take().map(OwnedFd::from)),
-            ChildOutput::new(Stream::Stderr, child.child.stderr.take().map(OwnedFd::from)),
+            ChildOutput::new(Stream::Stdout, child.child.stdout.take().map(OwnedFd::from), spec),
+            ChildOutput::new(Stream::Stderr, child.child.stderr.take().map(OwnedFd::from), spec),
         ],
         child,
         name,
@@ -80,6 +82,7 @@ pub fn run(
     while !running.is_over() {
         running.wait_and_handle(on_output);
     }
+    running.release_output(on_output);
     running.finish(started, clock).map_err(refused)
 }
 
@@ -120,6 +123,7 @@ fn never_started(now: Timestamp) -> EndedChild {
         started: now,
         finished: now,
         elapsed: Duration::ZERO,
+        secrets: Vec::new(),
         survivors: Vec::new(),
     }
 }
@@ -301,6 +305,17 @@ impl RunningChild<'_> {
         }
     }
 
+    /// Keeps what was held back because it might have become a secret.
+    fn release_output(&mut self, on_output: &mut dyn FnMut(Stream, &[u8])) {
+        for output in &mut self.outputs {
+            let held = output.masked.as_mut().map(MaskStream::finish).unwrap_or_default();
+            if let Err(why) = output.keep_masked(&held, self.spec, on_output) {
+                let ending = EndingChild { why, force_at: Instant::now(), forced: true };
+                self.ending.get_or_insert(ending);
+            }
+        }
+    }
+
     /// Ends what the child left, waits for the child, and tells all.
     fn finish(self, started: Timestamp, clock: Instant) -> io::Result<EndedChild> {
         let family = Family::of_child(&self.name, self.child.pid);
@@ -317,6 +332,7 @@ impl RunningChild<'_> {
         let natural = status.code().map(ChildEnding::Exited).or(status.signal().map(ChildEnding::Signalled));
         let exited =
             self.exited.unwrap_or_else(|| Exited { at: Instant::now(), finished: clock::timestamp() });
+        let secrets = self.outputs[0].masked.as_ref().map(MaskStream::found).unwrap_or_default();
         let [stdout, stderr] = self.outputs.map(|output| output.collected.finish());
         Ok(EndedChild {
             how: self.ending.map(|ending| ending.why).or(natural).unwrap_or(ChildEnding::Cancelled),
@@ -326,6 +342,7 @@ impl RunningChild<'_> {
             started,
             finished: exited.finished,
             elapsed: exited.at.duration_since(clock),
+            secrets,
             survivors,
         })
     }
@@ -338,11 +355,17 @@ struct ChildOutput {
     collected: Collector,
     /// What was written before the child ended and is still to be read.
     owed: u64,
+    /// Masks what arrives.
+    masked: Option<MaskStream>,
 }
 
 impl ChildOutput {
-    fn new(stream: Stream, pipe: Option<OwnedFd>) -> Self {
-        Self { stream, pipe, collected: Collector::new(), owed: 0 }
+    fn new(stream: Stream, pipe: Option<OwnedFd>, spec: &Spec) -> Self {
+        // The messages of a server are masked when they are read: nothing of one may be held back.
+        let is_message = matches!((stream, &spec.stdin), (Stream::Stdout, Stdin::Pipe(_)));
+        let masks = spec.masks.as_ref().filter(|_| !is_message);
+        let masked = masks.map(|masks| MaskStream::new(Arc::clone(masks)));
+        Self { stream, pipe, collected: Collector::new(), owed: 0, masked }
     }
 
     fn close(&mut self) {
@@ -363,6 +386,21 @@ impl ChildOutput {
         on_output: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<(), ChildEnding> {
         self.owed = self.owed.saturating_sub(piece.len() as u64);
+        match &mut self.masked {
+            Some(masked) => {
+                let piece = masked.push(piece);
+                self.keep_masked(&piece, spec, on_output)
+            }
+            None => self.keep_masked(piece, spec, on_output),
+        }
+    }
+
+    fn keep_masked(
+        &mut self,
+        piece: &[u8],
+        spec: &Spec,
+        on_output: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<(), ChildEnding> {
         if let Stdin::Pipe(_) = spec.stdin {
             on_output(self.stream, piece);
             return Ok(());

@@ -303,6 +303,7 @@ mod tests {
             max_output: 0,
             grace: Duration::ZERO,
             spool: "/".into(),
+            masks: None,
         };
         for (code, message) in [
             (Errno::AGAIN, "the limit of processes is reached"),

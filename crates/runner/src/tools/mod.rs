@@ -21,6 +21,7 @@ use threadline_lang::Value;
 use threadline_lang::diag::{nearest, words};
 
 use crate::process::{Control, Environment};
+use crate::secrets::masks::Masks;
 use message::ExchangeError;
 
 /// The version of the protocol that we ask for. A server may answer with an older one; what we use is the same in all.
@@ -50,6 +51,8 @@ pub struct ServerSurroundings {
     pub spool: PathBuf,
     /// Ends the servers when it is cancelled.
     pub control: Control,
+    /// What masks what they print to standard error.
+    pub masks: Option<Arc<Masks>>,
 }
 
 /// The servers of a run.

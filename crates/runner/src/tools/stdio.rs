@@ -90,6 +90,7 @@ impl Stdio {
             max_output: 0,
             grace: GRACE,
             spool: surroundings.spool.clone(),
+            masks: surroundings.masks.clone(),
         };
         let (lines, to_write) = mpsc::channel();
         std::thread::spawn(move || write(ours, &to_write));

@@ -219,6 +219,7 @@ impl GitCall<'_> {
             max_output: MAX_OUTPUT,
             grace: Duration::from_secs(5),
             spool: self.git.spool.clone(),
+            masks: None,
         };
         // Git is not interrupted: each call is short, and what it leaves half done somebody would have to put
         // right.

@@ -122,6 +122,7 @@ impl Place {
             verbose: false,
             in_flight,
             patience: Patience::None,
+            surroundings: Arc::default(),
             within: None,
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.kind)) {

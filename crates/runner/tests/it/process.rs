@@ -28,6 +28,7 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         max_output: 1 << 30,
         grace: Duration::from_millis(200),
         spool: std::env::temp_dir(),
+        masks: None,
     }
 }
 

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::Address;
 use threadline_flow::fields::field_names as names;
+use threadline_flow::forms::is_secret_name;
 use threadline_flow::plan::Plan;
 
 use super::super::history::History;
@@ -141,13 +142,6 @@ fn secrets_of(told: &StepExplanation) -> Vec<String> {
     });
     let texts = secret.filter_map(|resolution| Some(resolution.value.as_ref()?.as_str()?.to_owned()));
     texts.filter(|text| !text.trim().is_empty()).collect()
-}
-
-fn is_secret_name(name: &str) -> bool {
-    const PARTS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY"];
-    const ENDS: [&str; 5] = ["_KEY", "_KEYS", "_PAT", "_PWD", "_AUTH"];
-    let name = name.to_ascii_uppercase();
-    PARTS.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// The name of an execution on a command line.

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, Status};
 use threadline_engine::replay::{ChosenCount, Evaluated, Maker};
 use threadline_flow::fields::field_names as names;
+use threadline_flow::model::{SECRET_MASK, SECRETS_ROOT};
 use threadline_lang::Value;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
@@ -223,12 +224,15 @@ impl ExplanationPrinter<'_, '_> {
             }
             seen.push(key);
             let (line, column) = reference.place;
+            let is_secret = resolution.root == SECRETS_ROOT;
             let value = match &resolution.value {
+                Some(_) if is_secret => format!("= {SECRET_MASK}"),
                 Some(value) if self.is_secret(value) => "= ***".to_owned(),
                 Some(value) => format!("= {}", self.value(value)),
                 None => "has no value".to_owned(),
             };
             let kind = resolution.kind().map_or("", threadline_lang::Type::name);
+            let kind = if is_secret { "secret, masked" } else { kind };
             let path = if resolution.path == resolution.reference.as_str() {
                 resolution.reference.to_string()
             } else {

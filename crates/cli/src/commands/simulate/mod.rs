@@ -16,6 +16,7 @@ use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::history::project;
+use super::known_surroundings;
 use super::preview::PreviewWorld;
 use super::{print, print_styled};
 use crate::arguments::{InventedResult, SimulateArguments};
@@ -50,14 +51,16 @@ pub(crate) fn simulate(call: &SimulateArguments) -> Result<(), CommandFailure> {
     let others = others(call, scripted);
     let project =
         project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
+    let surroundings = known_surroundings(&plan, &project)?;
     let mut world = PreviewWorld(RealWorld {
         folder: Folder::new(project.here()),
         project: &project,
-        env: Environment::inherited(),
+        env: surroundings.environment(&plan.workflow, Environment::inherited()),
         commands: Commands::Refused("a simulation runs nothing"),
         computed: &[],
         control: Control::new(),
         spool: std::env::temp_dir(),
+        masks: surroundings.masks().cloned(),
     });
     let names = RunNames {
         inputs,

@@ -2,8 +2,8 @@
 
 use ecow::EcoString;
 use threadline_lang::Binding;
+use threadline_lang::diag::Severity;
 
-use super::super::Dialect;
 use super::super::hazards::{CODE_VARIABLE, INTEGER_VARIABLE, LOOP_NAME, is_code_name, is_code_variable};
 use super::super::names::DECLARES;
 use super::super::options::{HasWord, is_assignment, plain_path};
@@ -11,10 +11,12 @@ use super::super::tree::{
     AssignedWords, Assignment, CommandList, CommandSyntax, Joint, Operation, Pipeline, Redirection,
     RedirectionTarget, ShellCommand, Word, WordPart,
 };
-use super::fact::{Fact, Literals, Passage};
+use super::super::{Dialect, ShellProblem};
+use super::fact::{Fact, Literals, Passage, ValueSource};
 use super::guards::{diverges, matches_digits, split_conditional};
 use super::words::FollowedWord;
 use super::{Branch, FactKey, OutputFacts, ValueFollower};
+use crate::model::SECRETS_ROOT;
 
 /// Maximum number of calls of one function, or of contents of one array, that are told apart.
 const MAX_CALLS: usize = 32;
@@ -453,6 +455,13 @@ impl ValueFollower<'_> {
         if external {
             words[1..].iter().for_each(|word| self.mark_external(word.word()));
         }
+        let runs_program = match words[0].text() {
+            Some("command" | "exec") => words.get(1).is_some_and(|word| !self.is_builtin_word(word.word())),
+            _ => external,
+        };
+        if runs_program {
+            words[1..].iter().for_each(|word| self.refuse_secret(word));
+        }
         if let Some(last) = words.last() {
             self.add_fact(FactKey::Variable("_".into()), &last.fact.clone());
         }
@@ -496,6 +505,41 @@ impl ValueFollower<'_> {
         for slot in word.slots() {
             self.slots[slot].external = true;
         }
+    }
+
+    /// Refuses a secret as an argument of a program: every user of the computer can read the arguments of all programs.
+    fn refuse_secret(&mut self, word: &FollowedWord<'_>) {
+        if !self.reporting || !word.fact.holds_value() {
+            return;
+        }
+        let secret = word.fact.sources.iter().find_map(|(source, passage)| {
+            if passage.has(Passage::IN_FILE) || passage.has(Passage::DERIVED) {
+                return None;
+            }
+            match source {
+                ValueSource::Slot(slot) => {
+                    let references = self.slots.get(*slot as usize)?.reference.references();
+                    references.into_iter().find(|reference| reference.root == SECRETS_ROOT)?.first
+                }
+                ValueSource::Environment(at) => self.context.environment.get(*at as usize)?.secret.clone(),
+                ValueSource::File(_) => None,
+            }
+        });
+        let Some(name) = secret else { return };
+        let span = self.span(&word.range());
+        let message = format!(
+            "the secret `{name}` would be an argument of a program, which every user of the computer can see"
+        );
+        let hint = "let the program read it from its environment, from standard input or from a file: \
+                    `printf %s \"$NAME\" | program`, `${secrets.NAME | as_file}`";
+        self.push_problem(ShellProblem {
+            id: "secret-argument",
+            severity: Severity::Error,
+            span,
+            message,
+            hint: Some(hint.replace("secrets.NAME", &format!("secrets.{name}"))),
+            fix: None,
+        });
     }
 
     fn assign(&mut self, assignment: &Assignment, external: bool) {

@@ -38,7 +38,7 @@ fn told(shell: &str, text: &str) -> String {
     let roots = |name: &str| values.get(name).is_some();
     let setting = AnalysisContext {
         known: &|| known.clone(),
-        environment: &[EnvironmentName { name: "given".into(), holds_value: false }],
+        environment: &[EnvironmentName { name: "given".into(), holds_value: false, secret: None }],
         literal: &|name| (name == "cmd").then(|| "wc -l".into()),
         ..AnalysisContext::new(dialect, &syntax, &roots)
     };

@@ -76,6 +76,7 @@ fn start(here: PathBuf, run_id: &str, step: &str, program: &str, args: &[&str]) 
         max_output: 1 << 20,
         grace: Duration::from_secs(1),
         spool: std::env::temp_dir(),
+        masks: None,
     };
     let ended = run(&spec, &Control::new(), &mut |_, _| {}).unwrap();
     assert_eq!(

@@ -1,0 +1,402 @@
+//! A secret reaches no sink: canaries go through every sort of step, and are looked for in everything that was written.
+//!
+//! The short form uses fixed secrets; `THREADLINE_LONG=1` uses random ones, of a seed that a failure prints.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "the counts are what it shows, and a seed must be known to be repeated"
+)]
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::harness::{Workflow, workflow};
+use crate::support::{is_long, seed};
+use crate::tools::server::{Server, json, text};
+
+/// An MCP server with one tool, which says what it was given, on stdout and on stderr.
+const SERVER: &str = r#"
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+  id=${line#*'"id":'}
+  id=${id%%,*}
+  case $line in
+    *'"method":"initialize"'*)
+      answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"die","inputSchema":{"type":"object"}}]}' ;;
+    *'"name":"echo"'*)
+      printf '%s\n' "$line" >> given.txt
+      printf 'given %s\n' "$IN_ENV" >> given.txt
+      given=${line#*'"arguments":'}
+      given=${given%%\}*}
+      answer "{\"content\":[],\"structuredContent\":$given}}" ;;
+    *'"name":"die"'*) printf 'server says %s\n' "$IN_ENV" >&2; exit 3 ;;
+  esac
+done
+"#;
+
+/// The main workflow. Files that are meant to hold a secret have names that begin with `given`.
+const WORKFLOW: &str = r#"
+name: canaries
+env_file: .env
+allow: {hosts: [127.0.0.1], commands: true}
+inputs: {api: {}}
+secrets:
+  IN_ENV: CANARY_VARIABLE
+  IN_FILE: {file: given-key.txt}
+  PRINTED: {command: [cat, given-printed.txt]}
+  DOTENV: {env: CANARY_DOTENV}
+env: {EVERY_STEP: "${secrets.IN_FILE}"}
+servers:
+  s: {command: [sh, server.sh], env: {IN_ENV: "${secrets.IN_ENV}"}}
+agents:
+  mirror: {command: [cat]}
+  judge: {command: [sh, judge.sh]}
+steps:
+  - id: bound
+    shell: |
+      printf '%s %s' ${secrets.IN_ENV} "$DIRECT" > given-bound.txt
+      cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' > cmdlines.txt
+      printf '%s' ${secrets.PRINTED} | wc -c
+    env: {DIRECT: "${secrets.DOTENV}"}
+  - id: traced
+    shell: 'set -x; : ${secrets.IN_ENV} ${secrets.PRINTED}; export COPY=${secrets.IN_FILE}; echo done'
+  - id: refused
+    shell: echo ${secrets.IN_ENV}
+    continue_on_error: true
+  - id: masked
+    shell: |
+      echo "plain ${secrets.IN_ENV}"
+      printf 'u:%s' ${secrets.IN_ENV} | base64
+      printf 'us:%s' ${secrets.IN_FILE} | base64 -w 0
+      printf '%s' ${secrets.PRINTED} | base64
+      for piece in 1 2 3; do printf '%s' ${secrets.IN_FILE}; done
+      env
+    secret_output: mask
+    capture: printed
+  - id: split
+    shell: |
+      printf '%s' ${secrets.IN_ENV} | while IFS= read -r -n 1 one; do printf '%s' "$one"; done
+    secret_output: mask
+  - id: read_back
+    value: "${printed}"
+  - id: failing
+    shell: 'echo "cannot log in with ${secrets.IN_ENV}" >&2; exit 7'
+    retry: 2
+    continue_on_error: true
+  - id: slow
+    shell: 'echo "waiting with ${secrets.PRINTED}" >&2; sleep 600'
+    timeout: 300ms
+    continue_on_error: true
+  - id: written
+    write_file: {path: given-file.json, content: {token: "${secrets.IN_ENV}"}, format: json}
+  - id: sent
+    http:
+      method: POST
+      url: "${inputs.api}/echo/${secrets.IN_FILE}"
+      query: {key: "${secrets.PRINTED}"}
+      headers: {Authorization: "Bearer ${secrets.IN_ENV}", X-Basic: "Basic ${= ('u:' + secrets.DOTENV) | base64}"}
+      body: {token: "${secrets.IN_ENV}"}
+    continue_on_error: true
+  - id: sent_masked
+    http: {method: POST, url: "${inputs.api}/echo", body: "t=${secrets.PRINTED}"}
+    secret_output: mask
+  - id: unreachable
+    http: {url: "http://127.0.0.1:1/${secrets.IN_ENV}"}
+    continue_on_error: true
+  - id: called_tool
+    tool: s.echo
+    params: {token: "${secrets.PRINTED}"}
+    secret_output: mask
+  - id: dead_server
+    tool: s.die
+    continue_on_error: true
+  - id: asked
+    agent: mirror
+    message: "say ${secrets.DOTENV}"
+    secret_output: mask
+  - id: asked_refused
+    agent: mirror
+    message: "say ${secrets.DOTENV}"
+    continue_on_error: true
+  - id: command
+    value: "${cmd:cat given-printed.txt}"
+    continue_on_error: true
+  - id: file
+    value: "${file:given-key.txt}"
+    continue_on_error: true
+  - id: variable
+    value: "${env.CANARY_DOTENV:-none}"
+    continue_on_error: true
+  - id: each
+    foreach: [1, 2]
+    do:
+      - shell: 'printf "%s" "$EVERY_STEP" | wc -c; echo ${secrets.IN_ENV} >&2'
+  - id: called
+    workflow: callee.yaml
+    env: {FROM_CALLER: "${secrets.PRINTED}"}
+    continue_on_error: true
+  - id: last
+    shell: 'cat given-key.txt given-printed.txt; exit 1'
+"#;
+
+const CALLEE: &str = r#"
+secrets: {OWN: CANARY_CALLEE}
+exports: {length: "${length}", shown: "${shown}"}
+steps:
+  - {id: length, shell: 'printf %s ${secrets.OWN} | wc -c; echo "$FROM_CALLER" >&2'}
+  - {id: shown, shell: 'echo "$FROM_CALLER" ${secrets.OWN}', secret_output: mask}
+  - {shell: 'echo ${secrets.OWN}'}
+"#;
+
+const LOOP: &str = r#"
+name: judged
+secrets: {IN_ENV: CANARY_VARIABLE}
+agents: {judge: {command: [sh, judge.sh]}}
+max_steps: 3
+initial: act
+states:
+  act:
+    action: 'echo working; echo ${secrets.IN_ENV} >&2'
+    env: {TOKEN: "${secrets.IN_ENV}"}
+    secret_output: mask
+    evaluate: {type: agent, agent: judge, prompt: "is it good? the token is ${secrets.IN_ENV}"}
+    on_yes: end
+    on_no: end
+    on_error: end
+  end: {terminal: success}
+"#;
+
+const MAP: &str = r#"
+mode: mapreduce
+secrets: {IN_ENV: CANARY_VARIABLE}
+map:
+  input: {shell: 'printf "%s\n" a b; echo ${secrets.IN_ENV} >&2', format: lines}
+  steps:
+    - {shell: 'echo "${item} ${secrets.IN_ENV}"', secret_output: mask}
+reduce:
+  - {value: "${map.results}"}
+"#;
+
+/// A secret, and the name it is reported by.
+struct Canary {
+    name: &'static str,
+    value: String,
+}
+
+/// What must not be found: the secret as it is, and the part of its base64 that its neighbours do not change.
+fn forms(canary: &str) -> Vec<String> {
+    let quoted = threadline_lang::Value::from(canary).to_string();
+    let json = threadline_lang::Value::from(canary).to_json(threadline_lang::value::JsonStyle::Compact);
+    let mut forms = vec![quoted, json[1..json.len() - 1].to_owned()];
+    let percent: String = canary
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
+            byte => format!("%{byte:02X}"),
+        })
+        .collect();
+    forms.push(percent);
+    for before in 0..3 {
+        let encoded = BASE64_STANDARD.encode([&b"xyz"[..before], canary.as_bytes()].concat());
+        forms.push(encoded[4..encoded.len() - 4].to_owned());
+    }
+    forms.sort();
+    forms.dedup();
+    forms
+}
+
+fn canaries(round: u64) -> Vec<Canary> {
+    let names = ["CANARY_VARIABLE", "given-key.txt", "given-printed.txt", "CANARY_DOTENV", "CANARY_CALLEE"];
+    let fixed = [
+        "k7-Canary_Variable/+'q\"",
+        "line-one-of-a-key\nline-two-of-a-key",
+        "printed canary %41 é&?",
+        "dot.env.canary=$HOME",
+        "callee:canary:0123456789",
+    ];
+    let mut state = round.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut random = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % bound as u64).expect("it is small")
+    };
+    let characters: Vec<char> = "abcXYZ0189-_/+='\"\\$`%&? ".chars().collect();
+    let one = |name: &'static str, fixed: &str, random: &mut dyn FnMut(usize) -> usize| {
+        let value = if round == 0 {
+            fixed.to_owned()
+        } else {
+            let length = 12 + random(40);
+            let text: String = (0..length).map(|_| characters[random(characters.len())]).collect();
+            // A blank at the end of a file or a variable is not lost, and this keeps it readable.
+            format!("Q{text}Z")
+        };
+        Canary { name, value }
+    };
+    names.into_iter().zip(fixed).map(|(name, fixed)| one(name, fixed, &mut random)).collect()
+}
+
+/// A project with every file of these workflows and secrets.
+fn project(canaries: &[Canary]) -> Workflow {
+    let value = |name: &str| {
+        let found = canaries.iter().find(|canary| canary.name == name);
+        found.map(|canary| canary.value.as_str()).expect("a canary")
+    };
+    let escaped = value("CANARY_DOTENV").replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$");
+    let escaped = escaped.replace('`', "\\`");
+    workflow(WORKFLOW)
+        .file("callee.yaml", CALLEE)
+        .file("loop.yaml", LOOP)
+        .file("map.yaml", MAP)
+        .file("server.sh", SERVER)
+        .file("judge.sh", "cat > given-question.txt\nprintf '%s' \"$TOKEN\" >> given-question.txt\necho '{\"verdict\": \"yes\", \"confidence\": 1, \"evidence\": \"'\"$TOKEN\"'\"}'\n")
+        .file(".env", &format!("# of the tests\nexport CANARY_DOTENV=\"{escaped}\"\n"))
+        .file("given-key.txt", &format!("{}\n", value("given-key.txt")))
+        .file("given-printed.txt", &format!("{}\n", value("given-printed.txt")))
+        .env("CANARY_VARIABLE", value("CANARY_VARIABLE"))
+        .env("CANARY_CALLEE", value("CANARY_CALLEE"))
+}
+
+/// Looks for secrets in one sink.
+fn search(sink: &str, bytes: &[u8], canaries: &[Canary], found: &mut Vec<String>) {
+    let text = String::from_utf8_lossy(bytes);
+    for Canary { name, value } in canaries {
+        for form in forms(value) {
+            if text.contains(&form) {
+                found.push(format!("{sink}: {name} as {form}\n"));
+            }
+        }
+        for line in value.lines().filter(|line| line.len() >= 8) {
+            if text.contains(line) {
+                found.push(format!("{sink}: a line of {name}, {line}\n"));
+            }
+        }
+    }
+}
+
+/// Every file below a folder, but those that are meant to hold a secret.
+fn search_files(folder: &Path, canaries: &[Canary], files: &mut usize, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if path.is_dir() {
+            search_files(&path, canaries, files, found);
+        } else if !name.starts_with("given") && name != ".env" {
+            *files += 1;
+            search(&path.display().to_string(), &std::fs::read(&path).expect("a file"), canaries, found);
+        }
+    }
+}
+
+fn no_canary_is_found(round: u64) {
+    let canaries = canaries(round);
+    let server = Server::new(|received, _| match received.line.as_str() {
+        "POST /echo" => text(&received.body),
+        _ => json(&format!(
+            "{{\"authorization\": \"{}\"}}",
+            BASE64_STANDARD.encode(received.header("authorization"))
+        )),
+    });
+    let workflow = project(&canaries);
+    let api = format!("api={}", server.url());
+    let (mut found, mut outputs) = (Vec::new(), 0);
+    let mut commands: Vec<Vec<&str>> = vec![
+        vec!["check", "workflow.yaml"],
+        vec!["preview", "workflow.yaml", "--input", &api],
+        vec!["preview", "--json", "workflow.yaml", "--input", &api],
+        vec!["graph", "workflow.yaml"],
+        vec!["simulate", "loop.yaml"],
+        vec!["run", "loop.yaml", "--json", "--trace-variables=json"],
+        vec!["show", "last", "--json"],
+        vec!["run", "map.yaml", "--verbose", "--trace-variables", "--report", "junit=map.xml"],
+        vec![
+            "run",
+            "workflow.yaml",
+            "--input",
+            &api,
+            "--verbose",
+            "--trace-variables",
+            "--report",
+            "junit=r.xml",
+        ],
+        vec!["resume", "last", "--json"],
+        vec!["show", "last"],
+        vec!["show", "last", "--json"],
+        vec!["vars", "last"],
+        vec!["vars", "last", "--json"],
+        vec!["logs", "last"],
+        vec!["runs", "--json"],
+    ];
+    let steps = [
+        "bound",
+        "traced",
+        "refused",
+        "masked",
+        "failing",
+        "written",
+        "sent",
+        "called_tool",
+        "asked",
+        "called",
+    ];
+    for step in steps {
+        commands.push(vec!["explain", "last", step]);
+        commands.push(vec!["explain", "last", step, "--json"]);
+    }
+    for command in &commands {
+        let run = workflow.command(command).wait();
+        outputs += 2;
+        assert!(matches!(run.exit, 0 | 1), "{command:?} exits with {}: {}", run.exit, run.stderr);
+        search(&format!("{command:?} stdout"), run.stdout.as_bytes(), &canaries, &mut found);
+        search(&format!("{command:?} stderr"), run.stderr.as_bytes(), &canaries, &mut found);
+        assert!(!run.stdout.is_empty() || !run.stderr.is_empty(), "{command:?} says nothing");
+    }
+    let mut files = 0;
+    search_files(workflow.project.path(), &canaries, &mut files, &mut found);
+    println!(
+        "{} forms of {} secrets in {outputs} outputs and {files} files: {} hits",
+        canaries.iter().map(|canary| forms(&canary.value).len()).sum::<usize>(),
+        canaries.len(),
+        found.len()
+    );
+    assert!(found.is_empty(), "round {round}:\n{}", found.concat());
+    assert!(files > 10, "only {files} files");
+    assert_given(&workflow, &server, &canaries, round);
+}
+
+/// The secrets were there: whoever was meant to get one got it, to the byte.
+fn assert_given(workflow: &Workflow, server: &Server, canaries: &[Canary], round: u64) {
+    let [variable, key, printed, dotenv, _] = canaries else { panic!("five secrets") };
+    let context = format!("round {round}");
+    assert_eq!(workflow.read("given-bound.txt"), format!("{} {}", variable.value, dotenv.value), "{context}");
+    let json = threadline_lang::Value::record([("token", variable.value.as_str().into())]);
+    let json = json.to_json(threadline_lang::value::JsonStyle::Pretty);
+    assert_eq!(workflow.read("given-file.json").trim_end(), json, "{context}");
+    let question = workflow.read("given-question.txt");
+    assert!(question.contains(&format!("the token is {}", variable.value)), "{context}: {question}");
+    assert!(workflow.read("given.txt").contains(&format!("given {}", variable.value)), "{context}");
+    let received = server.received();
+    let sent = received.iter().find(|received| received.line.starts_with("POST /echo/")).expect("a request");
+    let basic = BASE64_STANDARD.encode(format!("u:{}", dotenv.value));
+    assert_eq!(sent.header("x-basic"), format!("Basic {basic}"), "{context}");
+    assert!(sent.body.contains("token"), "{context}");
+    assert!(received.iter().any(|received| received.body == format!("t={}", printed.value)), "{context}");
+    assert!(!key.value.is_empty());
+}
+
+#[test]
+fn a_secret_reaches_no_sink() {
+    no_canary_is_found(0);
+    if is_long() {
+        let first = seed();
+        println!("THREADLINE_SEED={first}");
+        for round in first..first + 20 {
+            no_canary_is_found(round.max(1));
+        }
+    }
+}

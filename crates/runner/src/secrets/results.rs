@@ -1,0 +1,99 @@
+//! Masks what comes of effects, wherever secrets can stand in it.
+
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_engine::execute::effect::{
+    CallEnd, EffectResult, NotChosen, Response, StartFailure, ToolAnswer,
+};
+use threadline_flow::fields::Failure;
+use threadline_lang::Value;
+
+use super::masks::Masks;
+
+impl Masks {
+    /// A result with masks in place of secrets. What a program printed was masked as it came; of what becomes the value
+    /// of a step it is said that it held one.
+    pub(crate) fn mask_result(self: &Arc<Self>, result: EffectResult) -> EffectResult {
+        let mut found = Vec::new();
+        let masked = match result {
+            EffectResult::Leaked(result, mut secrets) => {
+                let (result, more) = self.mask_result(*result).split_leaked();
+                secrets.extend(more);
+                found = secrets;
+                result
+            }
+            EffectResult::Refused(failure) => EffectResult::Refused(self.mask_failure(failure)),
+            EffectResult::Process(Err(failure)) => EffectResult::Process(Err(StartFailure {
+                message: self.masked_text(&failure.message),
+                hint: failure.hint.map(|hint| self.masked_text(&hint)),
+                ..failure
+            })),
+            EffectResult::Response(response, timing) => {
+                let response = response.map(|response| self.mask_response(response, &mut found));
+                EffectResult::Response(response.map_err(|failure| self.mask_failure(failure)), timing)
+            }
+            EffectResult::Tool(ToolAnswer { result, version }, timing) => {
+                let result = result.map(|value| self.mask_found(&value, &mut found));
+                let result = result.map_err(|failure| self.mask_failure(failure));
+                let version = version.map(|version| self.masked_text(&version));
+                EffectResult::Tool(ToolAnswer { result, version }, timing)
+            }
+            EffectResult::Read(text, timing) => {
+                let text = text.map(|text| self.masked_text(&text));
+                EffectResult::Read(text.map_err(|failure| self.mask_failure(failure)), timing)
+            }
+            EffectResult::Written(written, timing) => {
+                EffectResult::Written(written.map_err(|failure| self.mask_failure(failure)), timing)
+            }
+            EffectResult::Called(CallEnd { value, meta }, timing) => {
+                let value = value.map(|value| self.mask_found(&value, &mut found));
+                let value = value.map_err(|failure| self.mask_failure(failure));
+                EffectResult::Called(CallEnd { value, meta }, timing)
+            }
+            EffectResult::Items(Err(NotChosen::Failed(failure))) => {
+                EffectResult::Items(Err(NotChosen::Failed(self.mask_failure(failure))))
+            }
+            EffectResult::Worktree(Err(failure)) => EffectResult::Worktree(Err(self.mask_failure(failure))),
+            // A program that ended was masked while it ran, and the rest holds no text from outside.
+            other => other,
+        };
+        found.sort();
+        found.dedup();
+        if found.is_empty() { masked } else { EffectResult::Leaked(Box::new(masked), found) }
+    }
+
+    /// A text with masks.
+    pub fn masked_text(self: &Arc<Self>, text: &str) -> String {
+        self.mask_text(text).0.into_owned()
+    }
+
+    fn mask_failure(self: &Arc<Self>, mut failure: Failure) -> Failure {
+        failure.message = self.masked_text(&failure.message);
+        failure
+    }
+
+    fn mask_found(self: &Arc<Self>, value: &Value, found: &mut Vec<EcoString>) -> Value {
+        let (value, secrets) = self.mask_value(value);
+        found.extend(secrets);
+        value
+    }
+
+    fn mask_response(self: &Arc<Self>, response: Response, found: &mut Vec<EcoString>) -> Response {
+        let (body, secrets) = self.mask_bytes(&response.body);
+        found.extend(secrets);
+        let body = body.into_owned();
+        let headers = response.headers.into_iter().map(|(name, value)| {
+            let (value, secrets) = self.mask_text(&value);
+            found.extend(secrets);
+            (name, value.into_owned())
+        });
+        let headers = headers.collect();
+        Response {
+            headers,
+            body,
+            reason: response.reason.map(|reason| self.masked_text(&reason)),
+            ..response
+        }
+    }
+}

@@ -275,8 +275,8 @@ impl WorkflowLoader {
         let message = "a secret is given as the name of an environment variable";
         let problem = Check::WrongType.at(span_of(place.node), message);
         // A reference to the environment, as older systems write it, ends with the variable.
-        let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
-        let last = words.filter(|word| forms::is_variable(word)).next_back();
+        let mut words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+        let last = words.rfind(|word| forms::is_variable(word));
         let variable = last.filter(|_| text.contains("env")).unwrap_or(name);
         self.report(problem.hint(format!("write `{name}: {variable}`")));
         None

@@ -357,6 +357,7 @@ impl<'a> Reporter<'a> {
             | EventKind::Started { .. }
             | EventKind::Defined { .. }
             | EventKind::LimitsResolved { .. }
+            | EventKind::OutcomeKnown { .. }
             | EventKind::ItemBegun { .. } => {}
         }
     }
@@ -427,7 +428,9 @@ impl<'a> Reporter<'a> {
                 return;
             }
         }
-        let reason = self.failures.line_reason(&event.at, first).to_owned();
+        let reason = self.failures.line_reason(&event.at, first);
+        let why = output.meta.get(names::NOT_RETRIED).and_then(Value::as_str);
+        let reason = with_refusal(reason, why);
         self.line(&event.at, LineHead::new(BAD, "✗", &time_of(output)), &reason);
         self.failures.report(&event.at, first);
         self.print_all(&further);
@@ -451,7 +454,9 @@ impl<'a> Reporter<'a> {
         let error = ended.error.as_deref().map(item_error_line).unwrap_or_default();
         let step = self.failures.take_item_step(at).filter(|step| step.explains(&error));
         let is_one_of_many = self.large_lists.large_list_of(at).is_some();
-        if step.is_some() && !is_one_of_many || !self.shows_failure(at) {
+        // That it is not tried again is said of an item of its own.
+        let is_said = step.is_some() && !is_one_of_many && ended.not_retried.is_none();
+        if is_said || !self.shows_failure(at) {
             return;
         }
         let note = step.as_ref().map_or(error.into_owned(), |step| {
@@ -459,6 +464,7 @@ impl<'a> Reporter<'a> {
         });
         let note = if is_one_of_many { self.counted(at, note) } else { note };
         let time = words::duration(Duration::from_millis(ended.duration_ms));
+        let note = with_refusal(&note, ended.not_retried.as_deref());
         self.line(at, LineHead::new(BAD, "✗", &time), &note);
         if let Some(step) = step {
             self.failures.report(&step.at, &step.error);
@@ -699,6 +705,12 @@ fn item_error_line(error: &str) -> Cow<'_, str> {
     }
 }
 
+/// Why something failed, and why it is not tried again although it could be.
+fn with_refusal(reason: &str, not_retried: Option<&str>) -> String {
+    let again = not_retried.map_or(String::new(), |why| format!(", not tried again: {why}"));
+    format!("{reason}{again}")
+}
+
 /// Lines as they stand below the line of a step.
 fn indented(lines: Vec<String>) -> Vec<String> {
     lines.into_iter().map(|line| format!("    {line}")).collect()
@@ -771,6 +783,7 @@ mod tests {
                 attempts: 1,
                 duration_ms: 1,
                 branch: None,
+                not_retried: None,
             };
             (format!("map[{index}]"), EventKind::ItemEnded(ended))
         }));

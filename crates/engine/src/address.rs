@@ -8,7 +8,7 @@
 //! | `3[17]/1` | the first step for item 17 |
 //! | `3/on_failure` | the steps that run after a failure of the third step |
 //! | `3/on_failure/1` | the first of them |
-//! | `finally`, `finally/1` | the steps at the end of the run, and the first of them |
+//! | `finally`, `finally/1` | the steps at the end of the run, and the first of them; `on_failure` and `on_success` alike |
 //! | `setup/1`, `map[17]/1` | steps of the phases of a map-reduce, which have names instead of numbers |
 //! | `check#3` | the third visit of the state `check` of a loop |
 //!
@@ -23,9 +23,6 @@ use std::str::FromStr;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{List, Part, Plan, StepNumber};
-
-/// The list of steps at the end of a run.
-const FINALLY: &str = "finally";
 
 /// Between a step and what stands in it.
 const INSIDE: char = '/';
@@ -97,9 +94,9 @@ impl Address {
         Self(EcoString::new())
     }
 
-    /// The list of steps at the end of the run.
-    pub fn finally() -> Self {
-        Self(FINALLY.into())
+    /// A list of the workflow that runs when the outcome of the run is known.
+    pub fn of_run(part: Part) -> Self {
+        Self(part.key().into())
     }
 
     /// Reads an address. It says nothing about whether a plan has such a step.
@@ -238,7 +235,7 @@ impl Address {
     /// The step of a list that it stands in, or is.
     pub fn step_in(&self, list: &Self) -> Option<Self> {
         let found = self.lineage().find(|at| at.parent().as_ref() == Some(list) && !at.is_item());
-        found.filter(|at| at.as_part().is_none() && at.0 != FINALLY)
+        found.filter(|at| at.as_part().is_none() && part_called(&at.0).is_none())
     }
 
     /// The position of a step in its list, from 0, where steps have numbers.
@@ -250,7 +247,7 @@ impl Address {
     /// The position among the workflow's own steps of the one that it is or stands in; none for the steps at
     /// the end.
     pub fn outermost_position(&self, plan: &Plan) -> Option<usize> {
-        let outermost = self.outermost().filter(|outermost| outermost.0 != FINALLY)?;
+        let outermost = self.outermost().filter(|outermost| part_called(&outermost.0).is_none())?;
         plan.lists.first()?.position(AddressWord::read(&outermost.0)?.name)
     }
 
@@ -266,11 +263,28 @@ impl Address {
         number(rest.split([INSIDE, ITEM]).next()?)
     }
 
+    /// Which list of the workflow it is or stands in, when that runs after the workflow's own steps.
+    pub fn run_part(&self) -> Option<Part> {
+        part_called(self.0.split(INSIDE).next()?)
+    }
+
+    /// As people name it: the id of its step with its items, or the address itself.
+    pub fn shown(&self, plan: &Plan) -> EcoString {
+        let step = self.step(plan).map(|step| &plan.steps[step as usize].step);
+        match step.and_then(|step| step.id.as_ref()) {
+            Some(id) => eco_format!("{}{}", id.value, self.item_suffix()),
+            None => self.0.clone(),
+        }
+    }
+
     /// The step of a plan that it is an execution of; of an item, the step with the items.
     pub fn step(&self, plan: &Plan) -> Option<StepNumber> {
         let mut words = self.0.split(INSIDE).peekable();
-        let at_end = words.next_if_eq(&FINALLY).is_some();
-        let mut list = if at_end { plan.finally } else { Some(0) };
+        let part = words.peek().and_then(|word| part_called(word));
+        let mut list = part.map_or(Some(0), |part| plan.run_part(part));
+        if part.is_some() {
+            words.next();
+        }
         let mut step = None;
         for word in words {
             if let (Some(part), Some(owner)) = (part_called(word), step) {
@@ -339,8 +353,7 @@ enum Position {
 impl Position {
     fn enter(self, word: &str) -> Option<Self> {
         match self {
-            Self::Run if word == FINALLY => return Some(Self::List),
-            Self::Phase | Self::Step if part_called(word).is_some() => return Some(Self::List),
+            Self::Run | Self::Phase | Self::Step if part_called(word).is_some() => return Some(Self::List),
             Self::Step => return None,
             Self::Run | Self::List | Self::Phase => {}
         }
@@ -348,7 +361,7 @@ impl Position {
         let has_name = number(word.name).is_none();
         match (has_name, word.visit, word.item) {
             (true, _, _) if !matches!(self, Self::Run) => None,
-            (true, None, _) if word.name == FINALLY => None,
+            (true, None, _) if part_called(word.name).is_some() => None,
             (false, Some(_), _) => None,
             (_, _, Some(_)) => Some(Self::List),
             (true, None, None) => Some(Self::Phase),
@@ -404,11 +417,15 @@ mod tests {
 
     /// An address by chance: the same letters as [`Address::child`] and the others write.
     fn any(random: &mut Random) -> String {
-        let mut text = ["", "3", "finally", "map", "check#2", "12[0]", "map[17]", "check#40[3]"]
-            [usize::try_from(random.below(8)).unwrap()]
-        .to_owned();
+        let mut text =
+            ["", "3", "finally", "on_failure", "map", "check#2", "12[0]", "map[17]", "check#40[3]"]
+                [usize::try_from(random.below(8)).unwrap()]
+            .to_owned();
         for _ in 0..random.below(4) {
-            let holds_steps = text == "finally" || text == "map" || text.ends_with([']', 'e', 's', 'y']);
+            let holds_steps = text == "finally"
+                || text == "on_failure"
+                || text == "map"
+                || text.ends_with([']', 'e', 's', 'y']);
             if holds_steps {
                 text = format!("{text}/{}", 1 + random.below(12));
             } else if !text.is_empty() {
@@ -493,6 +510,8 @@ mod tests {
             "3#1",
             "check#1#2",
             "finally/finally",
+            "on_failure/on_success",
+            "on_success[0]",
             "finally[0]",
             "check#3/1",
             "99999999999999999999",

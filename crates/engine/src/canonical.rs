@@ -126,6 +126,7 @@ impl Canonical {
                 self.value("with", &call.with);
             }
             Act::Value(value) => self.value("value", value),
+            Act::Fail(message) => self.text("fail", message),
             Act::Made { value, meta } => {
                 self.value("made", value);
                 for (name, value) in meta {

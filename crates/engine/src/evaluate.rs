@@ -17,7 +17,7 @@ use threadline_flow::checks::Check;
 use threadline_flow::fields::field_names as names;
 pub use threadline_flow::model::Backoff;
 use threadline_flow::model::{
-    self, Action, FieldOwner, FileFormat, Judge, Moment, Step, StepField, Trigger, Workflow, loop_fields,
+    self, Action, FieldOwner, FileFormat, Judge, Moment, Step, StepField, Trigger, Workflow, limit_fields,
     server_fields, step_fields,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, PlannedStep, StepNumber};
@@ -108,6 +108,8 @@ pub enum Act {
     Workflow(ResolvedCall),
     /// Nothing but a value.
     Value(Value),
+    /// Fail with this message.
+    Fail(String),
     /// A value that the engine itself makes, and its own meta data.
     Made {
         /// The value that the step leaves.
@@ -384,12 +386,16 @@ pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<D
 /// The default of `max_steps`, for each of `max_iterations`.
 const MAX_STEPS: u64 = 50;
 
-/// The limits of a loop.
-pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Result<LoopLimits, FieldErrors> {
+/// The limits of a run: its time, and those of a loop.
+pub fn limits(
+    workflow: &Workflow,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<LoopLimits, FieldErrors> {
     let mut fields = Fields::new(scope, session);
-    let outcomes = fields.evaluate_all(None, loop_fields(of));
+    let outcomes = fields.evaluate_all(None, limit_fields(workflow));
     let max_iterations = outcomes.count("max_iterations");
-    let bounds = LoopLimits {
+    let limits = LoopLimits {
         max_steps: outcomes
             .count("max_steps")
             .unwrap_or_else(|| MAX_STEPS.saturating_mul(max_iterations.unwrap_or(1))),
@@ -399,7 +405,7 @@ pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Res
         timeout: outcomes.duration("timeout"),
         backoff: outcomes.duration("backoff"),
     };
-    if fields.errors.is_empty() { Ok(bounds) } else { Err(fields.errors) }
+    if fields.errors.is_empty() { Ok(limits) } else { Err(fields.errors) }
 }
 
 /// What no other run may use while one of this workflow is under way.
@@ -584,6 +590,7 @@ fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut FieldOutcomes<'_>
             create_dirs: file.create_dirs,
         },
         Action::Value(_) => Act::Value(outcomes.value("value")?),
+        Action::Fail(_) => Act::Fail(outcomes.text("fail")?),
         Action::Workflow(call) => Act::Workflow(outcomes.call(planned, call)?),
         Action::ForEach(_) | Action::Phase(_) | Action::Nothing => Act::Value(Value::NULL),
         Action::Condition(_) => match outcomes.get("condition")? {

@@ -145,6 +145,13 @@ pub enum EventKind {
     },
     /// A state was judged.
     Judged(Box<JudgedEvent>),
+    /// The steps of the run have ended, and its last lists read the outcome or depend on it.
+    OutcomeKnown {
+        /// How the run ends, as far as it has come.
+        outcome: Outcome,
+        /// The outcome as it is read by name: an object with every field of `run` but the id.
+        run: Datum,
+    },
     /// The run is over.
     RunEnded {
         /// How the run ended.
@@ -279,6 +286,8 @@ pub struct ItemEnded {
     pub duration_ms: u64,
     /// The branch that keeps its commits, of an item that failed.
     pub branch: Option<EcoString>,
+    /// Why it is not tried again although `retry` allows more attempts.
+    pub not_retried: Option<EcoString>,
 }
 
 /// A list of values: whole, or in pieces that are loaded one at a time.

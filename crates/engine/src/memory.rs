@@ -71,6 +71,13 @@ impl Load for MemoryJournal<'_> {
         }
     }
 
+    fn outcome(&mut self, seq: Seq) -> Result<Value, MissingValue> {
+        match &self.event(seq)?.kind {
+            EventKind::OutcomeKnown { run: Datum::Here(run), .. } => Ok(run.clone()),
+            _ => Err(MissingValue(seq)),
+        }
+    }
+
     fn results(&mut self, seq: Seq) -> Result<ScopeEntry, MissingValue> {
         match &self.event(seq)?.kind {
             EventKind::Finished { results: Some(Datum::Here(results)), .. } => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ecow::{EcoString, eco_format};
 use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_flow::model::{Action, Evaluator, Judge, Shape, Verdicts};
+use threadline_flow::model::{Action, Evaluator, Judge, Verdicts};
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Resolution, Scope, ScopeEntry, Session, Value, World};
@@ -196,9 +196,7 @@ pub fn walk(
         visits: Vec::new(),
         end: None,
     };
-    if let Shape::Loop(of) = &plan.workflow.shape {
-        evaluate::bounds(of, &rehearsal.run, &mut session(plan, rehearsal.world))?;
-    }
+    evaluate::limits(&plan.workflow, &rehearsal.run, &mut session(plan, rehearsal.world))?;
     let started = RunStarted::bare(names.run.clone(), names.workflow.clone());
     rehearsal.happen(Address::default(), EventKind::RunStarted(started));
     while rehearsal.end.is_none() {
@@ -507,6 +505,10 @@ impl Rehearsal<'_> {
 
     /// A verdict for a state that nobody speaks of.
     fn verdict(&mut self, state: usize) -> EcoString {
+        let step = self.plan.lists[0].steps[state];
+        if matches!(self.plan.steps[step as usize].step.action, Action::Fail(_)) {
+            return ERROR.into();
+        }
         let can = verdicts(self.plan, state);
         let has = |word: &str| can.iter().find(|known| *known == word).cloned();
         let best = has("yes").or_else(|| can.first().cloned()).unwrap_or_else(|| "yes".into());
@@ -584,6 +586,10 @@ impl Driver for Rehearsal<'_> {
 
     fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, MissingValue> {
         MemoryJournal(&self.journal).output(seq)
+    }
+
+    fn event(&mut self, seq: Seq) -> Result<Event, MissingValue> {
+        MemoryJournal(&self.journal).event(seq).cloned()
     }
 
     fn answers(&mut self, _: Seq) -> Result<Vec<Answer>, MissingValue> {

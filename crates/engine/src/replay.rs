@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_flow::fields::FailureKind;
 use threadline_flow::model::{Action, ContextEntry, Evaluator, Field, Shape, Step};
-use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
+use threadline_flow::plan::{PAYLOAD, Plan, RUN, StepNumber};
 use threadline_lang::{Document, Envelope, Explanation, Resolution, Scope, Session, Value, World};
 
 use crate::evaluate::{self, Act, FieldError, FieldErrors, FieldOutcome, FieldValue, Resolved};
@@ -292,6 +292,8 @@ pub fn output_of(event: &Event) -> Option<&Output> {
 #[derive(Default)]
 pub struct Failed {
     executions: BTreeMap<Address, Seq>,
+    /// Steps with `continue_on_error` that took too long: they end the run when its time is over.
+    timed_out: BTreeMap<Address, Seq>,
     has_crash: bool,
     is_over: bool,
 }
@@ -311,6 +313,8 @@ impl Failed {
                 if *outcome == Outcome::Completed {
                     // What is left was let fail.
                     self.executions.retain(|at, _| at.is_in_items());
+                } else if self.executions.is_empty() {
+                    self.executions.append(&mut self.timed_out);
                 }
             }
             // Whoever goes on after an end has seen what was cut off.
@@ -327,6 +331,9 @@ impl Failed {
         self.has_crash |= FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash);
         // Whether that is a failure of a state is said when it was judged.
         if step.continue_on_error || step.state.is_some() {
+            if FailureKind::of_meta(&output.meta) == Some(FailureKind::Timeout) && step.state.is_none() {
+                self.timed_out.insert(event.at.clone(), event.seq);
+            }
             return;
         }
         // That items failed is said by the items.
@@ -355,8 +362,10 @@ impl Failed {
     }
 
     fn forget(&mut self, done_again: &Address) {
-        if !self.executions.is_empty() {
-            self.executions.retain(|at, _| at != done_again && !at.is_inside(done_again));
+        for known in [&mut self.executions, &mut self.timed_out] {
+            if !known.is_empty() {
+                known.retain(|at, _| at != done_again && !at.is_inside(done_again));
+            }
         }
     }
 
@@ -588,6 +597,7 @@ impl View {
             "inputs" => Some(Maker::Input(first.cloned())),
             "imports" => Some(Maker::Import(first.cloned())),
             "workflow" => Some(Maker::Run),
+            RUN if self.outcome.is_some() => Some(Maker::Run),
             PAYLOAD if !self.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
             "context" => Some(Maker::Context(first.cloned())),
             // What a `param` is made of is told on its own.

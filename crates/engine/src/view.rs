@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
+use threadline_flow::fields::field_names as names;
 use threadline_flow::model::SECRET_MASK;
-use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan};
+use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan, RUN};
 use threadline_lang::{EngineItem, Envelope, Lapsed, Scope, ScopeEntry, Value};
 
 use crate::event::{Address, Millis, Seq};
@@ -45,6 +46,8 @@ pub struct View {
     pub earlier: Vec<(EcoString, Seq)>,
     /// In a loop: the verdicts on what events made.
     pub verdicts: Vec<(Seq, PastVerdict)>,
+    /// The outcome of the run.
+    pub outcome: Option<Seq>,
     /// What the state saw when it acted, where it is judged and that is not the same: it has captured
     /// something since.
     pub acting: Option<Box<View>>,
@@ -177,6 +180,9 @@ pub trait Load {
     /// Why an item failed, as an event says it.
     fn item_error(&mut self, seq: Seq) -> Result<EcoString, Self::Error>;
 
+    /// The outcome of the run that an event recorded, an object.
+    fn outcome(&mut self, seq: Seq) -> Result<Value, Self::Error>;
+
     /// The results of the items whose end an event recorded.
     fn results(&mut self, seq: Seq) -> Result<ScopeEntry, Self::Error>;
 }
@@ -212,6 +218,9 @@ impl RunNames {
                 let why = eco_format!("`{root}` is not known here");
                 entries.push((root.into(), ScopeEntry::Unset(why)));
             }
+        }
+        if !plan.run_parts.is_empty() {
+            entries.push((RUN.into(), ScopeEntry::Unset("the outcome of the run is not known yet".into())));
         }
         let unset = plan.names().into_iter().map(|name| {
             let why = eco_format!("the step that gives `{name}` has not run");
@@ -267,6 +276,9 @@ impl View {
         for (phase, seq) in &self.phases {
             entries.push((phase.clone(), ScopeEntry::Plain(load.output(*seq)?.value.clone())));
         }
+        if let Some(seq) = self.outcome {
+            entries.push((RUN.into(), ScopeEntry::Plain(with_run_id(&load.outcome(seq)?, run))));
+        }
         if let Some(map) = self.map {
             map_entries(map, load, &mut entries)?;
         }
@@ -310,12 +322,26 @@ impl View {
         };
         let phases = self.phases.iter().map(|(_, seq)| *seq);
         let acting = self.acting.iter().flat_map(|acting| acting.sources());
-        let mut sources: Vec<Seq> =
-            outputs.chain(acting).chain(self.prev).chain(item).chain(phases).chain(map).collect();
+        let mut sources: Vec<Seq> = outputs
+            .chain(acting)
+            .chain(self.prev)
+            .chain(item)
+            .chain(phases)
+            .chain(map)
+            .chain(self.outcome)
+            .collect();
         sources.sort_unstable();
         sources.dedup();
         sources
     }
+}
+
+/// The outcome of a run with the id of the run before it.
+fn with_run_id(outcome: &Value, run: &Scope) -> Value {
+    let id = run.value("workflow").and_then(|workflow| workflow.get("id").cloned()).unwrap_or_default();
+    let fields = outcome.as_object().into_iter().flat_map(|fields| fields.iter());
+    let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
+    Value::record([(EcoString::from(names::ID), id)].into_iter().chain(fields))
 }
 
 /// An output with one more field beside its value.

@@ -24,6 +24,7 @@ use crate::shell::UnknownPolicy;
 
 mod evaluate;
 mod fields;
+mod retry;
 
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
@@ -32,8 +33,10 @@ pub use evaluate::{
 };
 
 pub use fields::{
-    FieldKind, FieldOwner, Moment, SOURCE, StepField, agent_fields, loop_fields, server_fields, step_fields,
+    FieldKind, FieldOwner, Moment, SOURCE, StepField, agent_fields, limit_fields, server_fields, step_fields,
 };
+
+pub use retry::{Backoff, FailureFacts, FailureMatch, Retry, RetryConditions};
 
 /// A whole file.
 pub struct Workflow {
@@ -77,6 +80,12 @@ pub struct Workflow {
     pub steps: Vec<Arc<Step>>,
     /// What makes one step wait for another.
     pub shape: Shape,
+    /// `timeout`: how long the steps may take together.
+    pub timeout: Option<Setting<Duration>>,
+    /// `on_failure`: runs when the steps have ended and the run has failed.
+    pub on_failure: Vec<Arc<Step>>,
+    /// `on_success`: runs when the steps have ended and the run has completed.
+    pub on_success: Vec<Arc<Step>>,
     /// `finally`: runs at the end, whatever happened.
     pub finally: Vec<Arc<Step>>,
 }
@@ -111,8 +120,6 @@ pub struct Loop {
     pub max_edge_revisits: Option<Setting<u64>>,
     /// `max_stall`: how often in a row a state may come to the same.
     pub max_stall: Option<Setting<u64>>,
-    /// `timeout`, of the whole loop
-    pub timeout: Option<Setting<Duration>>,
     /// `backoff`: the pause before another iteration.
     pub backoff: Option<Setting<Duration>>,
     /// `maintain`: whether it begins again when it has come to a good end.
@@ -200,12 +207,24 @@ impl Workflow {
     /// Every step, those inside others too, in the order of the file.
     pub fn all_steps(&self) -> Vec<&Arc<Step>> {
         let mut all = Vec::new();
-        let mut open: Vec<&Arc<Step>> = self.steps.iter().chain(&self.finally).rev().collect();
+        let at_end = crate::plan::Part::OF_RUN.iter().flat_map(|part| self.run_part(*part));
+        let mut open: Vec<&Arc<Step>> = self.steps.iter().chain(at_end).collect();
+        open.reverse();
         while let Some(step) = open.pop() {
             all.push(step);
             open.extend(crate::plan::Part::ALL.iter().flat_map(|part| step.part(*part)).rev());
         }
         all
+    }
+
+    /// The steps that run when the outcome of the run is known.
+    pub fn run_part(&self, part: crate::plan::Part) -> &[Arc<Step>] {
+        match part {
+            crate::plan::Part::OnFailure => &self.on_failure,
+            crate::plan::Part::OnSuccess => &self.on_success,
+            crate::plan::Part::Finally => &self.finally,
+            crate::plan::Part::Do => &[],
+        }
     }
 
     /// The agent of this name.
@@ -686,6 +705,8 @@ pub enum Action {
     WriteFile(WriteFile),
     /// The action `value`.
     Value(Field<Document>),
+    /// `fail`: the step fails with this message.
+    Fail(Field<Template>),
     /// `workflow` and `with`
     Workflow(Call),
     /// `foreach` and `do`, or `map`
@@ -710,6 +731,7 @@ impl Action {
             Self::Tool(_) => NodeType::Tool,
             Self::WriteFile(_) => NodeType::WriteFile,
             Self::Value(_) => NodeType::Value,
+            Self::Fail(_) => NodeType::Fail,
             Self::Workflow(_) => NodeType::Workflow,
             Self::ForEach(each) if each.is_map => NodeType::Map,
             Self::ForEach(_) => NodeType::ForEach,
@@ -732,7 +754,12 @@ impl Action {
             | Self::WriteFile(_)
             | Self::Workflow(_) => true,
             Self::ForEach(each) => matches!(each.source, Source::Shell { .. }),
-            Self::Value(_) | Self::Phase(_) | Self::Condition(_) | Self::Trigger(_) | Self::Nothing => false,
+            Self::Value(_)
+            | Self::Fail(_)
+            | Self::Phase(_)
+            | Self::Condition(_)
+            | Self::Trigger(_)
+            | Self::Nothing => false,
         }
     }
 }
@@ -1018,30 +1045,4 @@ pub enum OnCrash {
     Fail,
     /// The run waits until somebody says.
     Ask,
-}
-
-/// When a failed step is tried again.
-pub struct Retry {
-    /// So many attempts in all.
-    pub attempts: Setting<u64>,
-    /// How the pause grows.
-    pub backoff: Backoff,
-    /// The first pause.
-    pub delay: Setting<Duration>,
-    /// The longest pause.
-    pub max_delay: Setting<Duration>,
-    /// Whether a pause is shortened by a random part.
-    pub jitter: bool,
-}
-
-/// How the pause between attempts grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Backoff {
-    /// It does not.
-    #[default]
-    Fixed,
-    /// By the first pause each time.
-    Linear,
-    /// Twice as long each time.
-    Exponential,
 }

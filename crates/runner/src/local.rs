@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::evaluate::EnteredFolder;
-use threadline_engine::event::{Address, Datum, EventKind, Seq};
+use threadline_engine::event::{Address, Datum, Event, EventKind, Seq};
 use threadline_engine::execute::result::ClockReading;
 use threadline_engine::execute::{
     Driver, Durability, EnterFolder, FieldEvaluation, SecretView, Site, keep_computed,
@@ -159,6 +159,11 @@ impl Driver for LocalDriver<'_, '_> {
 
     fn rows(&mut self, results: &Datum) -> Result<ScopeEntry, DriveError> {
         Ok(self.shared.values.rows(results)?)
+    }
+
+    fn event(&mut self, seq: Seq) -> Result<Event, DriveError> {
+        self.shared.wait_synced(seq)?;
+        Ok(self.shared.journal.store().reader().event(self.shared.journal.run(), seq)?)
     }
 
     fn answers(&mut self, seq: Seq) -> Result<Vec<Answer>, DriveError> {

@@ -175,6 +175,13 @@ impl Load for &Values<'_> {
         }
     }
 
+    fn outcome(&mut self, seq: Seq) -> Result<Value, JournalError> {
+        match self.reader.event(&self.run, seq)?.kind {
+            EventKind::OutcomeKnown { run, .. } => Ok(self.reader.load(&run)?),
+            _ => Err(JournalError::Value(format!("event {seq} has no outcome"))),
+        }
+    }
+
     fn results(&mut self, seq: Seq) -> Result<ScopeEntry, JournalError> {
         match self.reader.event(&self.run, seq)?.kind {
             EventKind::Finished { results: Some(index), .. } => self.rows(&index),

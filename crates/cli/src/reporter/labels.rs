@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use threadline_engine::event::Address;
-use threadline_flow::plan::Plan;
+use threadline_flow::plan::{Part, Plan};
 use unicode_width::UnicodeWidthStr;
 
 use super::loop_lines::visit_suffix;
@@ -87,8 +87,9 @@ fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usiz
     widest
 }
 
-/// The depth of a step in the file: 0 for `3` and `finally.1`, 1 for `setup.1` and `3.do.1`.
+/// The depth of a step in the file: 0 for `3`, `finally.1` and `on_failure.1`, 1 for `setup.1` and `3.do.1`.
 fn depth(number: &str) -> usize {
-    let number = number.strip_prefix("finally.").unwrap_or(number);
+    let of_run = Part::OF_RUN.iter().find_map(|part| number.strip_prefix(part.key())?.strip_prefix('.'));
+    let number = of_run.unwrap_or(number);
     number.split('.').count() / 2
 }

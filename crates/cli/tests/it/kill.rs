@@ -9,6 +9,7 @@
 
 mod items;
 mod loops;
+mod run_end;
 mod worktrees;
 
 use std::cell::Cell;
@@ -298,8 +299,13 @@ steps:
   - write_file: {path: note, content: '${first} ${each}'}
   - id: last
     shell: echo "$THREADLINE_STEP" >> effects; printf %s ${broken.meta.status}
-finally:
+on_failure:
   - shell: echo "$THREADLINE_STEP" >> effects
+on_success:
+  - shell: echo "$THREADLINE_STEP" >> effects; printf %s ${run.status}
+  - shell: echo "$THREADLINE_STEP" >> effects; printf %s ${run.failed_count}
+finally:
+  - shell: echo "$THREADLINE_STEP" >> effects; printf %s ${run.status}
 "#;
 
 /// Branches, arms of unequal length that come together, failures, items, all side by side.
@@ -365,8 +371,13 @@ edges:
   - {from: short, to: join}
   - {from: other, to: join}
   - {from: broken, to: join}
-finally:
+on_failure:
   - shell: echo "$THREADLINE_STEP" >> effects
+on_success:
+  - shell: echo "$THREADLINE_STEP" >> effects; printf %s ${run.status}
+  - shell: echo "$THREADLINE_STEP" >> effects; printf %s ${run.failed_count}
+finally:
+  - shell: echo "$THREADLINE_STEP" >> effects; printf %s ${run.status}
 "#;
 
 #[test]

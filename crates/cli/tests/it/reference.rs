@@ -306,11 +306,16 @@ fn keys() -> String {
     let mut out = String::new();
     for object in fields::objects() {
         writeln!(out, "### {}\n\n{}.\n", object.name, capitalised(object.doc)).unwrap();
-        out.push_str("| key | type | description |\n|---|---|---|\n");
+        if !object.keys.is_empty() {
+            out.push_str("| key | type | description |\n|---|---|---|\n");
+        }
         for key in object.keys {
             writeln!(out, "| `{}` | {} | {} |", key.name, kind(&key.kind), describe(key)).unwrap();
         }
-        if let Some(base) = &object.base {
+        if let Some(base) = object.base.as_ref().filter(|base| base.only_shareable) {
+            let keys: Vec<&str> = object.all_keys().map(|key| key.name).collect();
+            writeln!(out, "These keys of [{0}](#{0}): {1}.", base.object.name, code_list(&keys)).unwrap();
+        } else if let Some(base) = &object.base {
             let without = if base.without.is_empty() {
                 String::new()
             } else {

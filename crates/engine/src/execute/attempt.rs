@@ -5,7 +5,7 @@ use std::time::Duration;
 use ecow::EcoString;
 use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_flow::model::{Action, CaptureFormat, Moment, OnCrash, Step};
+use threadline_flow::model::{Action, CaptureFormat, FailureFacts, Moment, OnCrash, RetryConditions, Step};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{BoundScript, ScriptPiece};
 use threadline_lang::Value;
@@ -41,10 +41,12 @@ pub(super) struct PendingAttempt {
     retry: RetryPlan,
     expect: Option<Settled>,
     limits: EffectLimits,
-    /// The limit of the item, phase or loop that left the attempt less time than its own.
+    /// The limit of the item, phase, loop or run around the step.
+    pub(super) limit: Option<Limit>,
+    /// The same, where it left the attempt less time than its own.
     pub(super) cut_short: Option<Limit>,
-    /// What the attempt leaves when its effect is nothing.
-    pub(super) known: Option<Value>,
+    /// What the attempt comes to when its effect is nothing.
+    pub(super) known: Option<Result<Value, Failure>>,
     /// The meta data that is known before the effect.
     own: Vec<(&'static str, Value)>,
     /// What the built-in tool that the step stands for was given.
@@ -102,6 +104,7 @@ impl Executor<'_> {
         let timeout = resolved.timeout;
         let reads_secrets = self.reads_secrets(&task, &[Moment::Attempt]);
         let (mut pending, effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
+        pending.limit = view.limit;
         let (durability, barrier) = if is_careful || is_costly(step, &effect) {
             (Durability::Now, Barrier::Recorded)
         } else if let Effect::Nothing = effect {
@@ -151,6 +154,7 @@ impl Executor<'_> {
             retry,
             expect,
             limits,
+            limit: cut_short,
             cut_short,
             known: None,
             own: Vec::new(),
@@ -160,11 +164,15 @@ impl Executor<'_> {
         };
         let effect = match act {
             Act::Value(value) => {
-                pending.known = Some(value);
+                pending.known = Some(Ok(value));
+                Effect::Nothing
+            }
+            Act::Fail(message) => {
+                pending.known = Some(Err(Failure::new(FailureKind::Fail, message)));
                 Effect::Nothing
             }
             Act::Made { value, meta } => {
-                pending.known = Some(value);
+                pending.known = Some(Ok(value));
                 pending.own = meta;
                 Effect::Nothing
             }
@@ -172,7 +180,7 @@ impl Executor<'_> {
                 let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
                 let written =
                     [(names::PATH.into(), path.as_str().into()), (names::BYTES.into(), bytes.into())];
-                pending.known = Value::object(written).ok();
+                pending.known = Value::object(written).ok().map(Ok);
                 Effect::WriteFile(FileSpec { path, content, mode, create_dirs, cwd })
             }
             Act::Tool(call) => {
@@ -239,15 +247,32 @@ impl Executor<'_> {
         if let Some(failure) = secrets::leak(step, &leaked) {
             result = secrets::refuse_output(result, failure);
         }
-        let measurement = self.measurement(&pending.task, timing, pending.attempt.retries(), own);
+        let mut measurement = self.measurement(&pending.task, timing, pending.attempt.retries(), own);
         if let Some(settled) = &pending.expect {
             result = result::compare(settled, &measurement, result);
         }
         let tries = pending.attempt.number - pending.attempt.base;
-        // A call that held a step which may not run twice is not made again.
-        let may_retry = result.value.as_ref().is_err_and(|failure| failure.kind != FailureKind::Crash);
-        let pause = may_retry.then(|| pause(driver, &pending.retry, tries)).flatten();
-        let Some(pause) = pause else { return self.finish(driver, &pending.task, &measurement, result) };
+        let pause = match &result.value {
+            // A call that held a step which may not run twice is not made again.
+            Err(failure) if failure.kind != FailureKind::Crash => {
+                let meta = |name: &str| {
+                    measurement.own.iter().find(|(known, _)| *known == name).map(|own| own.1.clone())
+                };
+                let facts = FailureFacts::new(failure.kind, meta);
+                let conditions = RetryConditions::of(step.retry.as_ref());
+                let next =
+                    NextAttempt { retry: &pending.retry, conditions, tries, limit: pending.limit.as_ref() };
+                next.decide(driver, &facts)
+            }
+            _ => Err(None),
+        };
+        let pause = match pause {
+            Ok(pause) => pause,
+            Err(why) => {
+                measurement.own.extend(why.map(|why| (names::NOT_RETRIED, why.into())));
+                return self.finish(driver, &pending.task, &measurement, result);
+            }
+        };
         let until = driver.moment().time.saturating_add(pause);
         let output = result::seal(driver, &measurement, result, None)?.output;
         Ok(super::record(pending.task.at, EventKind::Retrying { output, until }, Durability::Now))
@@ -327,13 +352,13 @@ fn observe<D: Driver>(
         }
         EffectResult::Written(written, timing) => {
             let too_long = || Failure::new(FailureKind::File, "its path is too long");
-            let value = written.and_then(|()| pending.known.take().ok_or_else(too_long));
+            let value = written.and_then(|()| pending.known.take().unwrap_or_else(|| Err(too_long())));
             (StepResult::silent(value), Some(timing))
         }
         EffectResult::Called(CallEnd { value, meta }, timing) => {
             return ObservedAttempt { result: StepResult::silent(value.map_err(limited)), timing, own: meta };
         }
-        _ => (StepResult::silent(Ok(pending.known.take().unwrap_or_default())), None),
+        _ => (StepResult::silent(pending.known.take().unwrap_or_else(|| Ok(Value::NULL))), None),
     };
     let timing = timing.unwrap_or_else(|| began.until(driver.moment()));
     own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
@@ -370,10 +395,38 @@ pub(super) fn limits_of(resolved: &Resolved) -> EffectLimits {
     }
 }
 
-/// The pause before what failed is tried again, in milliseconds, when it is.
-pub(super) fn pause<D: Driver>(driver: &mut D, retry: &RetryPlan, tries: u32) -> Option<Millis> {
-    let pause = retry.pause(tries, driver.spread())?;
-    Some(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4))
+/// Whether what failed is tried again.
+pub(super) struct NextAttempt<'r> {
+    pub(super) retry: &'r RetryPlan,
+    pub(super) conditions: &'r RetryConditions,
+    /// The number of attempts that were made.
+    pub(super) tries: u32,
+    /// The time by which everything has to be through.
+    pub(super) limit: Option<&'r Limit>,
+}
+
+impl NextAttempt<'_> {
+    /// The pause before the next attempt, in milliseconds; or why there is none although there would be attempts
+    /// left. A pause that outlasts the time that is left is not begun.
+    pub(super) fn decide<D: Driver>(
+        &self,
+        driver: &mut D,
+        failure: &FailureFacts,
+    ) -> Result<Millis, Option<String>> {
+        let pause = self.retry.pause(self.tries, driver.spread()).ok_or(None)?;
+        if let Some(why) = self.conditions.refusal(failure) {
+            return Err(Some(why));
+        }
+        let now = driver.moment().time;
+        match self.limit {
+            // The failure itself says that the time is over.
+            Some(limit) if limit.left(now).is_zero() && failure.kind == FailureKind::Timeout => Err(None),
+            Some(limit) if limit.left(now) <= pause => {
+                Err(Some(format!("the {} times out before the next attempt", limit.scope)))
+            }
+            _ => Ok(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4)),
+        }
+    }
 }
 
 // ---- processes ------------------------------------------------------------------------------------------

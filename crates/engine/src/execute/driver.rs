@@ -15,7 +15,7 @@ use threadline_lang::{Envelope, Scope, ScopeEntry, Session, Value};
 use super::effect::Attempt;
 use super::result::ClockReading;
 use crate::evaluate::{self, Decision, EnteredFolder, FieldErrors, Resolved};
-use crate::event::{Address, Datum, Seq};
+use crate::event::{Address, Datum, Event, Seq};
 use crate::judge::{self, JudgedState, Judgement, Question, Verdict};
 use crate::machine::Task;
 use crate::select::{self, Expansion};
@@ -112,6 +112,9 @@ pub trait Driver {
 
     /// The envelope that an event recorded.
     fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, Self::Error>;
+
+    /// An event that is on disk.
+    fn event(&mut self, seq: Seq) -> Result<Event, Self::Error>;
 
     /// What the attempt computed that an event began.
     fn answers(&mut self, seq: Seq) -> Result<Vec<Answer>, Self::Error>;

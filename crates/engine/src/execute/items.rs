@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_flow::model::{Moment, SourceFormat};
+use threadline_flow::model::{FailureFacts, Moment, RetryConditions, SourceFormat};
 use threadline_flow::problem::Problem;
 use threadline_lang::value::MAX_DEPTH;
 use threadline_lang::{Envelope, Number, Value};
 
-use super::attempt::{self, bound_process, process_result, start_failure};
+use super::attempt::{NextAttempt, bound_process, process_result, start_failure};
 use super::effect::{
     ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, ItemsSource, ItemsSpec, NotChosen, Role,
 };
@@ -23,7 +23,7 @@ use crate::evaluate::MAX_OUTPUT;
 use crate::event::{Datum, EventKind, ItemEnded, Rules, Seq, Status};
 use crate::machine::{Counts, ItemEnding, Task};
 use crate::select::{Expansion, ResolvedSource};
-use crate::view::View;
+use crate::view::{Limit, View};
 use crate::world::Answer;
 
 /// The command of a source is running.
@@ -35,6 +35,8 @@ pub(super) struct PendingSource {
     pub(super) limits: EffectLimits,
     /// The names that its fields see, where they read secrets.
     pub(super) secret_view: Option<Box<View>>,
+    /// The limit of the item, phase, loop or run around the step.
+    pub(super) cut_short: Option<Limit>,
 }
 
 /// Items are being read.
@@ -54,8 +56,12 @@ pub(super) struct PendingEnd {
     value: Datum,
     is_skipped: bool,
     error: Option<EcoString>,
+    /// What is known of the failure, for `retry`.
+    facts: Option<FailureFacts>,
     /// The pause before the item begins again, in milliseconds.
     pause: Option<i64>,
+    /// Why it does not begin again although it could.
+    not_retried: Option<EcoString>,
 }
 
 /// The worktrees of a map are being closed.
@@ -81,14 +87,20 @@ impl Executor<'_> {
             let source = ItemsSource::Resolved(expansion.source.clone());
             return Ok(Self::read_items(task, began, expansion, computed, source));
         };
-        let limits = EffectLimits { timeout: None, idle_timeout: None, max_output: MAX_OUTPUT };
+        let now = driver.moment().time;
+        let timeout = view.limit.map(|limit| limit.left(now));
+        if let Some(limit) = view.limit.filter(|limit| limit.left(now).is_zero()) {
+            return self.unresolved(driver, &task, result::limit_reached(&limit), &computed, began, 0);
+        }
+        let limits = EffectLimits { timeout, idle_timeout: None, max_output: MAX_OUTPUT };
         let step = self.step(&task);
         let effect = Effect::Process(bound_process(step, bound, env.clone(), None, limits));
         let key = items_key(&task);
         let reads_secrets = self.reads_secrets(&task, &[Moment::List]);
         let effect = if reads_secrets { Effect::WithSecrets(Box::new(effect)) } else { effect };
         let secret_view = reads_secrets.then(|| Box::new(view.clone()));
-        let pending = PendingSource { task, began, expansion, computed, limits, secret_view };
+        let cut_short = view.limit;
+        let pending = PendingSource { task, began, expansion, computed, limits, secret_view, cut_short };
         let pending = Pending(PendingStage::Source(Box::new(pending)));
         let barrier = Barrier::Nothing;
         Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
@@ -118,12 +130,12 @@ impl Executor<'_> {
         pending: PendingSource,
         result: EffectResult,
     ) -> Result<Next, D::Error> {
-        let PendingSource { task, began, expansion, computed, limits, secret_view: _ } = pending;
+        let PendingSource { task, began, expansion, computed, limits, secret_view: _, cut_short } = pending;
         let step = self.step(&task);
         let (result, leaked) = result.split_leaked();
         let mut result = match result {
             EffectResult::Refused(failure) => StepResult::failed(failure),
-            EffectResult::Process(Ok(mut end)) => process_result(step, &mut end, &limits, None),
+            EffectResult::Process(Ok(mut end)) => process_result(step, &mut end, &limits, cut_short.as_ref()),
             EffectResult::Process(Err(failure)) => {
                 StepResult::failed(start_failure(failure, step.shell_program.is_none()))
             }
@@ -140,7 +152,9 @@ impl Executor<'_> {
             Err(failure) => {
                 let stderr = result.stderr.map(|text| format!(": {text}")).unwrap_or_default();
                 let message = format!("the command for the items failed, {}{stderr}", failure.message);
-                let failure = Failure::new(FailureKind::Input, message);
+                let is_timeout = failure.kind == FailureKind::Timeout;
+                let kind = if is_timeout { FailureKind::Timeout } else { FailureKind::Input };
+                let failure = Failure::new(kind, message);
                 self.unresolved(driver, &task, failure, &computed, began, 0)
             }
         }
@@ -185,23 +199,28 @@ impl Executor<'_> {
     ) -> Result<Next, D::Error> {
         let left = ending.output.map(|seq| driver.envelope(seq)).transpose()?;
         let mut value = Datum::Here(Value::NULL);
-        let mut error = None;
+        let (mut error, mut facts) = (None, None);
         match &left {
             Some(left) if ending.succeeded => value = driver.keep(&left.value)?,
             None if ending.succeeded => {}
             left => {
                 let said = left.as_ref().and_then(|left| describe_failure(left));
                 error = Some(said.unwrap_or_else(|| "a step after one of its steps failed".into()));
+                facts = left.as_ref().and_then(|left| {
+                    let kind = FailureKind::of_meta(&left.meta)?;
+                    Some(FailureFacts::new(kind, |name| left.meta.get(name).cloned()))
+                });
             }
         }
         let is_skipped = left.is_none() && ending.succeeded;
-        let pending = PendingEnd { task, ending, value, is_skipped, error, pause: None };
+        let pending =
+            PendingEnd { task, ending, value, is_skipped, error, facts, pause: None, not_retried: None };
         match item_of_worktree(self.plan, &pending.task.at) {
             // The commits of an item go into the branch of the run when its end is on disk.
             Some(item) if pending.error.is_none() => {
                 Ok(worktree(pending, Effect::MergeItem(item), PendingStage::Merge))
             }
-            item => Ok(Self::conclude_item(driver, pending, item)),
+            item => Ok(self.conclude_item(driver, pending, item)),
         }
     }
 
@@ -214,19 +233,30 @@ impl Executor<'_> {
     ) -> Next {
         if let EffectResult::Worktree(Err(failure)) = result {
             pending.value = Datum::Here(Value::NULL);
+            pending.facts = Some(FailureFacts { kind: failure.kind, exit_code: None, status: None });
             pending.error = Some(failure.message.into());
         }
         let item = item_of_worktree(self.plan, &pending.task.at);
-        Self::conclude_item(driver, pending, item)
+        self.conclude_item(driver, pending, item)
     }
 
     /// Whether an item that failed begins again; its worktree is left either way.
-    fn conclude_item<D: Driver>(driver: &mut D, mut pending: PendingEnd, item: Option<u64>) -> Next {
+    fn conclude_item<D: Driver>(self, driver: &mut D, mut pending: PendingEnd, item: Option<u64>) -> Next {
         if pending.error.is_some() {
-            let ItemEnding { rules, attempt, base, has_crash, .. } = &pending.ending;
+            let ItemEnding { rules, attempt, base, has_crash, limit, .. } = &pending.ending;
+            let retry = self.each(&pending.task).and_then(|each| each.policy.retry.as_ref());
+            let conditions = RetryConditions::of(retry);
+            let (retry, tries, limit) = (&rules.retry, attempt - base, limit.as_ref());
+            let next = NextAttempt { retry, conditions, tries, limit };
+            // A failure of which no more is known is one of the steps around what did well.
+            let unknown = FailureFacts { kind: FailureKind::Items, exit_code: None, status: None };
             // Beginning again would do once more what `on_crash` says is not to be.
-            let pause = (!has_crash).then(|| attempt::pause(driver, &rules.retry, attempt - base));
-            pending.pause = pause.flatten();
+            if !has_crash {
+                match next.decide(driver, pending.facts.as_ref().unwrap_or(&unknown)) {
+                    Ok(pause) => pending.pause = Some(pause),
+                    Err(why) => pending.not_retried = why.map(Into::into),
+                }
+            }
             if let Some(item) = item {
                 let keep = pending.pause.is_none();
                 return worktree(pending, Effect::AbandonItem { item, keep }, PendingStage::Abandon);
@@ -242,7 +272,7 @@ impl Executor<'_> {
     }
 
     fn record_end<D: Driver>(driver: &mut D, pending: PendingEnd, branch: Option<EcoString>) -> Next {
-        let PendingEnd { task, ending, value, is_skipped, error, pause } = pending;
+        let PendingEnd { task, ending, value, is_skipped, error, facts: _, pause, not_retried } = pending;
         let now = driver.moment().time;
         if let (Some(error), Some(pause)) = (&error, pause) {
             let kind = EventKind::ItemRetrying { error: error.clone(), until: now.saturating_add(pause) };
@@ -254,7 +284,8 @@ impl Executor<'_> {
             (None, false) => Status::Completed,
         };
         let duration_ms = now.saturating_sub(ending.began).max(0).unsigned_abs();
-        let ended = ItemEnded { status, value, error, attempts: ending.attempt, duration_ms, branch };
+        let attempts = ending.attempt;
+        let ended = ItemEnded { status, value, error, attempts, duration_ms, branch, not_retried };
         record(task.at, EventKind::ItemEnded(ended), Durability::Later)
     }
 
@@ -266,10 +297,8 @@ impl Executor<'_> {
         view: View,
         (list, timing): (Seq, Timing),
         counts: Counts,
-        rules: &Rules,
+        failure: Option<Failure>,
     ) -> Result<Next, D::Error> {
-        let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
-        let failure = (counts.failed > 0 && !goes_on).then(|| items_failed(counts));
         if self.each(&task).is_some_and(|each| each.is_map) {
             let results = driver.store_results(&task, list)?;
             let key = items_key(&task);
@@ -413,7 +442,19 @@ fn describe_failure(left: &Envelope) -> Option<EcoString> {
     })
 }
 
-/// The failure of a list.
+/// The failure of a list, when its rules do not let its items fail, or the run had no time left for them.
+pub(super) fn failure(counts: Counts, rules: &Rules, cut_short: Option<&Limit>) -> Option<Failure> {
+    if let Some(limit) = cut_short {
+        let Failure { kind, message } = result::limit_reached(limit);
+        let cut = counts.failed + counts.left();
+        let message = format!("{message}: {cut} of {} items did not complete", counts.total);
+        return Some(Failure::new(kind, message));
+    }
+    let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
+    (counts.failed > 0 && !goes_on).then(|| items_failed(counts))
+}
+
+/// The failure of a list whose items failed.
 fn items_failed(counts: Counts) -> Failure {
     let (failed, total) = (counts.failed, counts.total);
     let message = match counts.left() {
@@ -466,7 +507,7 @@ fn counts_meta(counts: Counts) -> Vec<(&'static str, Value)> {
 fn map_meta(counts: Counts, elapsed: Duration, branch: Option<&str>) -> Vec<(&'static str, Value)> {
     let mut entries = counts_meta(counts);
     let decimal = |text: String| Number::parse(&text).map_or(Value::NULL, Value::from);
-    entries.push((names::DURATION, decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
+    entries.push((names::DURATION, result::seconds(elapsed)));
     // In hundredths of a percent, rounded down: only all of them are 100 percent.
     let rate = (u128::from(counts.successful) * 10_000).checked_div(u128::from(counts.total));
     let rate = rate.map(|rate| match rate % 100 {

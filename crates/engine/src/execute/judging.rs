@@ -1,7 +1,7 @@
 //! Loops: the limits that hold for one, and the judgement of each state.
 
 use ecow::eco_format;
-use threadline_flow::model::{Evaluator, Judge, Moment, Shape};
+use threadline_flow::model::{Evaluator, Judge, Moment};
 use threadline_lang::diag::excerpt;
 use threadline_lang::{Scope, Session};
 
@@ -15,7 +15,7 @@ use super::{
 use super::{keep_computed, record, secrets};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{self, Act, Resolved};
-use crate::event::{Address, EventKind, JudgeReply, JudgedEvent, LoopLimits};
+use crate::event::{Address, EventKind, JudgeReply, JudgedEvent};
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::{Outcome, Task};
 use crate::view::{Limit, View};
@@ -50,13 +50,11 @@ impl JudgeOutcome {
 }
 
 impl Executor<'_> {
-    /// Finds out the limits of a loop. A run whose loop has none has failed.
+    /// Finds out the limits of a run. One whose limits have no value has failed.
     pub(super) fn resolve_limits<D: Driver>(self, driver: &mut D, view: &View) -> Result<Next, D::Error> {
-        let limits_of =
-            |scope: &Scope, session: &mut Session<'_>, _: &EnterFolder<'_>| match &self.plan.workflow.shape {
-                Shape::Loop(of) => evaluate::bounds(of, scope, session),
-                _ => Ok(LoopLimits::default()),
-            };
+        let limits_of = |scope: &Scope, session: &mut Session<'_>, _: &EnterFolder<'_>| {
+            evaluate::limits(&self.plan.workflow, scope, session)
+        };
         let FieldEvaluation { result, computed } = driver.evaluate(self.outside(view), limits_of)?;
         match result {
             Ok(limits) => {

@@ -17,6 +17,7 @@ pub(crate) mod driver;
 pub mod effect;
 mod items;
 mod judging;
+mod outcome;
 mod response;
 pub mod result;
 mod secrets;
@@ -163,7 +164,7 @@ impl<'p> Executor<'p> {
             | Command::Start { task, .. }
             | Command::Collect { task, .. }
             | Command::Close { task, .. } => task.as_of,
-            Command::ResolveLimits => view.as_of,
+            Command::ResolveLimits | Command::RecordOutcome(_) => view.as_of,
             Command::End { outcome, .. } if self.has_exports(*outcome) => view.as_of,
             _ => 0,
         }
@@ -222,9 +223,10 @@ impl<'p> Executor<'p> {
             Command::BeginItem { task, attempt } => {
                 Ok(record(task.at, EventKind::ItemBegun { attempt }, Durability::Later))
             }
-            Command::Collect { task, list, counts, rules, since } => {
+            Command::Collect { task, list, counts, rules, since, cut_short } => {
                 let timing = Timing::since(since, driver.moment().time);
-                self.collect(driver, task, view, (list, timing), counts, &rules)
+                let failure = items::failure(counts, &rules, cut_short.as_ref());
+                self.collect(driver, task, view, (list, timing), counts, failure)
             }
             Command::Close { task, last, captured } => self.close(driver, &task, &view, last, &captured),
             Command::FailAfterCrash(task) => {
@@ -234,6 +236,7 @@ impl<'p> Executor<'p> {
             Command::Ask(task) => Ok(Next::Ask(task.at)),
             Command::ResolveLimits => self.resolve_limits(driver, &view),
             Command::Judge(task) => self.judge(driver, task, view),
+            Command::RecordOutcome(outcome) => self.record_outcome(driver, &outcome),
             Command::End { outcome, ended } => self.end(driver, outcome, ended, &view),
         }
     }

@@ -232,6 +232,12 @@ pub(super) fn millis(duration: Duration) -> Value {
     Value::from(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A duration in seconds, exact to the millisecond.
+pub(super) fn seconds(duration: Duration) -> Value {
+    let text = format!("{}.{:03}", duration.as_secs(), duration.subsec_millis());
+    Number::parse(&text).map_or(Value::NULL, Value::from)
+}
+
 /// The result of an attempt when it is what the step expects; otherwise the failure of the step.
 pub(super) fn compare(settled: &Settled, measurement: &Measurement, result: StepResult) -> StepResult {
     let Ok(value) = &result.value else { return result };

@@ -4,6 +4,7 @@ use ecow::EcoString;
 use threadline_flow::plan::StepNumber;
 
 use crate::event::{Address, LoopEnd, Millis, Rules, Seq};
+use crate::view::Limit;
 
 /// What the machine asks a driver to do next. Each command leads to an event, and the event to further
 /// commands.
@@ -64,6 +65,8 @@ pub enum Command {
         rules: Rules,
         /// When they began, moved by the time in which nobody worked on them.
         since: Millis,
+        /// The limit of the run that cut them short: then the list fails, whatever its rules allow.
+        cut_short: Option<Limit>,
     },
     /// Put together the output of a phase.
     Close {
@@ -82,6 +85,8 @@ pub enum Command {
     ResolveLimits,
     /// Judge a state and find the state that follows.
     Judge(Task),
+    /// Record the outcome of the run, which its last lists read or depend on.
+    RecordOutcome(Box<RunOutcome>),
     /// Evaluate `exports` and record that the run has ended.
     End {
         /// How it ended.
@@ -101,6 +106,7 @@ impl Command {
                 | Self::Close { .. }
                 | Self::Judge(_)
                 | Self::End { .. }
+                | Self::RecordOutcome(_)
                 | Self::FailAfterCrash(_)
                 | Self::Skip { .. }
         )
@@ -121,9 +127,33 @@ impl Command {
             | Self::FailAfterCrash(task)
             | Self::Judge(task)
             | Self::Ask(task) => Some(task),
-            Self::ResolveLimits | Self::End { .. } => None,
+            Self::ResolveLimits | Self::RecordOutcome(_) | Self::End { .. } => None,
         }
     }
+}
+
+/// The outcome of the steps of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOutcome {
+    /// How the run ends, as far as it has come.
+    pub outcome: Outcome,
+    /// The first of the executions that failed, in the order in which they did.
+    pub failed: Vec<StandingFailure>,
+    /// The number of all executions that failed.
+    pub failed_count: u64,
+    /// When the run began, moved by the time it was stopped.
+    pub since: Millis,
+    /// The state that a loop ended with, and the reason.
+    pub ended: Option<LoopEnd>,
+}
+
+/// An execution that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingFailure {
+    /// The step or item.
+    pub at: Address,
+    /// The event that says why.
+    pub seq: Seq,
 }
 
 /// How many items of a list ended in which way.
@@ -240,4 +270,6 @@ pub struct ItemEnding {
     pub has_crash: bool,
     /// The failure rules of its list.
     pub rules: Rules,
+    /// The time by which what is around the list has to be through.
+    pub limit: Option<Limit>,
 }

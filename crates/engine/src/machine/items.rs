@@ -37,6 +37,8 @@ pub(super) struct ItemQueue {
     since: Millis,
     /// When it was over, until it goes on.
     over: Option<Millis>,
+    /// Whether no further item begins, because the run has no time left.
+    halted: bool,
 }
 
 impl ItemQueue {
@@ -60,6 +62,7 @@ impl ItemQueue {
             given: 0,
             since,
             over: None,
+            halted: false,
         }
     }
 
@@ -72,7 +75,7 @@ impl ItemQueue {
     /// The next item that may begin.
     fn take(&mut self) -> Option<u64> {
         let room = (self.running.len() as u64) < self.parallel;
-        if !room || self.rules.stops_after(self.failed.len() as u64) {
+        if !room || self.ends_early() {
             return None;
         }
         let index = match self.again.pop_first() {
@@ -97,7 +100,16 @@ impl ItemQueue {
 
     fn are_over(&self) -> bool {
         let none_left = self.next >= self.count && self.again.is_empty();
-        self.running.is_empty() && (none_left || self.rules.stops_after(self.failed.len() as u64))
+        self.running.is_empty() && (none_left || self.ends_early())
+    }
+
+    /// Whether no further item begins: too many failed, or the run has no time left.
+    fn ends_early(&self) -> bool {
+        self.halted || self.rules.stops_after(self.failed.len() as u64)
+    }
+
+    pub(super) fn is_halted(&self) -> bool {
+        self.halted
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -145,6 +157,13 @@ enum ItemProgress {
     },
 }
 
+impl ActiveItem {
+    /// The event that says why the item failed although all its steps did well.
+    pub(super) fn failed_on_its_own(&self) -> Option<Seq> {
+        self.error.filter(|_| self.stage == ItemProgress::Failed { steps_succeeded: true })
+    }
+}
+
 impl Machine {
     pub(super) fn expanded(
         &mut self,
@@ -163,6 +182,8 @@ impl Machine {
 
     /// Begins as many items as may run, or ends the matter.
     pub(super) fn more_items(&mut self, at: &Address) -> Applied {
+        let is_out_of_time = self.is_out_of_time(at);
+        find_mut(&mut self.active, at)?.items_mut()?.halted |= is_out_of_time;
         while let Some(index) = find_mut(&mut self.active, at)?.items_mut()?.take() {
             self.begin_item(at, index)?;
         }
@@ -270,6 +291,7 @@ impl Machine {
                     began: item.began,
                     has_crash: item.has_crash,
                     rules: active.items()?.rules,
+                    limit: self.limit(&active.frame),
                 },
             }),
         })
@@ -362,14 +384,19 @@ impl Machine {
     pub(super) fn collect(&self, at: &Address) -> Applied<Command> {
         let active = find(&self.active, at)?;
         let items = active.items()?;
-        let ItemQueue { list, rules, since, .. } = *items;
-        Ok(Command::Collect { task: active.task(at), list, counts: items.counts(), rules, since })
+        let ItemQueue { list, rules, since, halted, .. } = *items;
+        let counts = items.counts();
+        // What was cut off, or did not begin, because the run has no time left is not let fail.
+        let is_cut_short = halted && counts.failed + counts.left() > 0;
+        let cut_short = self.run_limit(&active.frame).filter(|_| is_cut_short);
+        Ok(Command::Collect { task: active.task(at), list, counts, rules, since, cut_short })
     }
 
     /// The items that failed are done again.
     pub(super) fn reopen_items(&mut self, at: &Address) -> Applied {
         let items = find_mut(&mut self.active, at)?.items_mut()?;
         items.again = std::mem::take(&mut items.failed);
+        items.halted = false;
         self.more_items(at)
     }
 
@@ -377,6 +404,7 @@ impl Machine {
     pub(super) fn time_begins_anew(&mut self, before: Millis) {
         let now = self.time;
         self.shift_loop_clock(now.saturating_sub(before));
+        self.run_end.shift(now.saturating_sub(before));
         for item in self.items.values_mut() {
             item.began = now;
         }

@@ -11,8 +11,8 @@ use threadline_flow::plan::{ListNumber, Part, StepNumber};
 use super::graph::{self, NodeEnd};
 use super::items::has_tolerated_failures;
 use super::{
-    ActiveStep, Applied, Command, ListFrame, Machine, NameTable, Outcome, RetryableList, Snapshot, StepStage,
-    find, find_mut, remove,
+    ActiveStep, Applied, Command, ListFrame, Machine, NameTable, RetryableList, Snapshot, StepStage, find,
+    find_mut, remove,
 };
 use crate::event::{Address, Datum, Output, Seq, Status};
 
@@ -74,6 +74,7 @@ impl Machine {
             began: self.time,
             reason: None,
             branch: None,
+            verdict: None,
         };
         self.active.insert(at.clone(), active);
     }
@@ -227,7 +228,7 @@ impl Machine {
         frame.failed = !succeeded;
         let (owner, prev) = (frame.owner.clone(), frame.prev);
         match owner {
-            None => self.workflow_list_done(frame_at),
+            None => self.workflow_list_done(),
             Some((at, Part::Do, Some(index))) => self.item_steps_done(&at, index, prev, succeeded),
             Some((at, Part::Do, None)) => self.phase_steps_done(&at, succeeded),
             Some((at, part, _)) => {
@@ -241,45 +242,15 @@ impl Machine {
         }
     }
 
-    pub(super) fn workflow_list_done(&mut self, frame_at: &Address) -> Applied {
-        match self.plan.finally {
-            Some(list) if frame_at.is_root() => {
-                let failed = find(&self.frames, frame_at)?.failed;
-                let names = &find(&self.scopes, &Address::root())?.names;
-                self.before = failed.then(|| names.clone());
-                self.open(&Address::finally(), list, None, Address::root(), None)
-            }
-            _ => {
-                self.commands.extend(self.end());
-                Ok(())
-            }
-        }
-    }
-
-    /// The end of the run, when no step of it is under way.
-    pub(super) fn end(&self) -> Option<Command> {
-        let over = self.active.values().all(|active| active.stage == StepStage::Failed);
-        let failed = self.frames.values().any(|frame| frame.owner.is_none() && frame.failed);
-        let loop_state = self.frames.get(&Address::root()).and_then(|frame| frame.loop_state.as_ref());
-        if self.plan.states.is_some() && loop_state.is_none() {
-            return Some(Command::ResolveLimits);
-        }
-        let ended = loop_state.and_then(|loop_state| loop_state.ended.clone());
-        let stopped = loop_state.is_some_and(|loop_state| loop_state.is_stopped());
-        let in_finally = self.frames.get(&Address::finally()).is_some_and(|frame| frame.failed);
-        let outcome = match failed {
-            _ if stopped && !in_finally => Outcome::Stopped,
-            true => Outcome::Failed,
-            false => Outcome::Completed,
-        };
-        over.then_some(Command::End { outcome, ended })
-    }
-
     /// A step and all its lists are through.
     pub(super) fn conclude(&mut self, at: &Address) -> Applied {
         let active = find_mut(&mut self.active, at)?;
         let goes_on = self.plan.steps[active.step as usize].step.continue_on_error;
-        if active.failed && !goes_on {
+        let has_failed = active.failed;
+        // Nothing is let fail because the run has no time left for it.
+        let ends = has_failed && (!goes_on || self.is_out_of_time(at));
+        let active = find_mut(&mut self.active, at)?;
+        if ends {
             active.stage = StepStage::Failed;
             let frame = active.frame.clone();
             match self.in_graph(&frame, at) {

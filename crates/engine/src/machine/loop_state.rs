@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_flow::model::{Shape, Terminal};
-use threadline_flow::plan::{Read, StepNumber};
+use threadline_flow::plan::{Part, Read, StepNumber};
 use threadline_lang::Value;
 
 use super::{
@@ -116,7 +116,7 @@ impl Machine {
         self.enter_state(initial)
     }
 
-    fn loop_state(&self) -> Option<&LoopState> {
+    pub(super) fn loop_state(&self) -> Option<&LoopState> {
         self.frames.get(&Address::root())?.loop_state.as_deref()
     }
 
@@ -236,9 +236,11 @@ impl Machine {
 
     /// No route fits: the state has failed, and the loop with it.
     fn state_failed(&mut self, at: &Address) -> Applied {
+        let last = self.last;
         let active = find_mut(&mut self.active, at)?;
         active.failed = true;
         active.stage = StepStage::Failed;
+        active.verdict = Some(last);
         self.list_done(&Address::root(), false)
     }
 
@@ -367,8 +369,8 @@ impl Machine {
 
     /// The state that ended the loop, and not well, when nothing is left to do.
     pub fn failed_terminal(&self) -> Option<&EcoString> {
-        let finally_failed = self.frames.get(&Address::finally()).is_some_and(|frame| frame.failed);
-        self.failed_terminal_state().filter(|_| !finally_failed)
+        let failed = |part: &Part| self.frames.get(&Address::of_run(*part)).is_some_and(|frame| frame.failed);
+        self.failed_terminal_state().filter(|_| !Part::OF_RUN.iter().any(failed))
     }
 
     /// The time in which a loop was stopped does not count. It is less than nothing when the clock was set back

@@ -5,9 +5,9 @@
 //! fit the state, and a state that lacks what a sound journal guarantees, is an [`InvalidEvent`].
 //!
 //! A *frame* is a list of steps that is being executed: the workflow's own, one for each item of a `foreach`,
-//! one for each `on_failure`, `on_success` and `finally`. An *active step* has begun and is not concluded, or
-//! has failed and made its list fail. A *scope* holds names: the run has one, and so have each item and each
-//! phase.
+//! one for each `on_failure`, `on_success` and `finally` of a step or of the workflow. An *active step* has begun
+//! and is not concluded, or has failed and made its list fail. A *scope* holds names: the run has one, and so have
+//! each item and each phase.
 //!
 //! | file | what it decides |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | `graph` | which node of a graph begins or is skipped |
 //! | `items` | which items of a `foreach` or a map run, and what becomes of those that fail |
 //! | `loop_state` | which state of a loop is entered, and which limit stops it |
+//! | `run_end` | what follows when the steps of the run have ended |
 //! | `resume` | what a run that failed does again |
 //! | `names` | which events made the names that a step reads |
 
@@ -26,6 +27,7 @@ mod lists;
 mod loop_state;
 mod names;
 mod resume;
+mod run_end;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,10 +38,13 @@ use threadline_flow::plan::{ListNumber, Part, Plan, StepNumber};
 
 use crate::event::{Address, Event, EventKind, Millis, Seq};
 use crate::view::{ItemRef, PastVerdict};
-pub use command::{Command, Counts, InvalidEvent, ItemEnding, Outcome, Pause, Stage, Task};
+pub use command::{
+    Command, Counts, InvalidEvent, ItemEnding, Outcome, Pause, RunOutcome, Stage, StandingFailure, Task,
+};
 use graph::GraphState;
 use items::{ActiveItem, ItemQueue};
 use loop_state::LoopState;
+use run_end::RunEnd;
 
 /// Why an event does not fit: what the state should hold and does not.
 struct Mismatch {
@@ -109,8 +114,10 @@ pub struct Machine {
     retryable_lists: BTreeMap<usize, RetryableList>,
     /// The steps of `context` that were evaluated, by name.
     defined: BTreeMap<EcoString, Seq>,
-    /// The names of the run before its last list, when that is done again after a failure.
+    /// The names of the run before its last lists, when they are done again after a failure.
     before: Option<ScopeNames>,
+    /// How far the end of the run is, and the time of its steps.
+    run_end: RunEnd,
     last: Seq,
     /// When the last event happened.
     time: Millis,
@@ -180,6 +187,8 @@ struct ActiveStep {
     reason: Option<EcoString>,
     /// The branch it took, of a conditional.
     branch: Option<EcoString>,
+    /// The event with the verdict that led nowhere, of a state that failed.
+    verdict: Option<Seq>,
 }
 
 /// What was visible before something that failed.
@@ -304,6 +313,7 @@ impl Machine {
             retryable_lists: BTreeMap::new(),
             defined: BTreeMap::new(),
             before: None,
+            run_end: RunEnd::default(),
             last: 0,
             time: 0,
             commands: Vec::new(),
@@ -366,23 +376,33 @@ impl Machine {
             EventKind::RunStarted(_) => {
                 self.stage = Stage::Going;
                 self.scopes.insert(Address::root(), NameTable::default());
-                if self.plan.states.is_some() {
+                self.run_end.begin(event.time);
+                if self.needs_limits() {
                     self.commands.push(Command::ResolveLimits);
                 } else {
                     self.open(&Address::root(), STEPS, None, Address::root(), None)?;
                 }
             }
             EventKind::LimitsResolved { limits, .. } => {
-                if self.plan.states.is_none() || self.frames.contains_key(&Address::root()) {
-                    return Err(misfit("no loop begins here"));
+                if !self.needs_limits() {
+                    return Err(misfit("no limits are asked for"));
                 }
-                self.begin_loop(*limits)?;
+                if self.plan.states.is_some() {
+                    self.begin_loop(*limits)?;
+                } else {
+                    self.run_end.begin_steps(event.time, limits.timeout);
+                    self.open(&Address::root(), STEPS, None, Address::root(), None)?;
+                }
             }
             EventKind::Resumed { failed } => self.resume(*failed, before)?,
             EventKind::ItemRetrying { until, .. } => self.item_retrying(&event.at, *until)?,
             EventKind::ItemBegun { attempt } => self.item_begun(&event.at, *attempt)?,
             EventKind::ItemEnded(ended) => self.item_ended(&event.at, ended)?,
             EventKind::Paused { .. } => {}
+            EventKind::OutcomeKnown { outcome, .. } => match self.end() {
+                Some(Command::RecordOutcome(known)) if known.outcome == *outcome => self.outcome_known()?,
+                _ => return Err(misfit("the outcome of the run is another, or not known")),
+            },
             EventKind::RunEnded { outcome, .. } => {
                 // A run whose steps all succeeded still fails when `exports`, or the limits of a loop, cannot
                 // be evaluated.

@@ -31,7 +31,9 @@ impl Machine {
         let result = active.output.filter(|_| judging);
         let state = reads.contains(&Read::State).then(|| self.state_view(at)).flatten();
         let names = self.names_of(reads, scope, prev);
-        let view = View { as_of, attempts, started, limit, is_judged: judging, result, state, ..names };
+        let outcome = reads.contains(&Read::Outcome).then(|| self.outcome_seen(at)).flatten();
+        let view =
+            View { as_of, attempts, started, limit, is_judged: judging, result, state, outcome, ..names };
         let acting = if judging { self.acting(active, &view) } else { None };
         View { acting: acting.map(Box::new), ..view }
     }
@@ -39,7 +41,7 @@ impl Machine {
     /// The time by which the steps of a list have to be through: that of the item or phase around them that
     /// is over first.
     pub(super) fn limit(&self, frame: &Address) -> Option<Limit> {
-        let mut first: Option<Limit> = self.loop_limit();
+        let mut first: Option<Limit> = self.run_limit(frame);
         let mut next = self.frames.get(frame)?.owner.as_ref();
         while let Some((at, part, item)) = next {
             let active = self.active.get(at)?;
@@ -76,7 +78,9 @@ impl Machine {
     pub fn view_of(&self, command: &Command) -> View {
         match command {
             Command::End { .. } => self.end_view(),
-            Command::ResolveLimits => View { as_of: self.last, ..View::default() },
+            Command::ResolveLimits | Command::RecordOutcome(_) => {
+                View { as_of: self.last, ..View::default() }
+            }
             _ => command.task().map(|task| self.view(&task.at)).unwrap_or_default(),
         }
     }
@@ -103,7 +107,7 @@ impl Machine {
                 }
                 Read::AllCaptured => self.all_captured(scope, &mut view),
                 Read::Prev => view.prev = prev,
-                Read::State => {}
+                Read::State | Read::Outcome => {}
                 Read::Item => view.item = self.item_view(scope),
                 Read::Phase(name) => {
                     let found = self

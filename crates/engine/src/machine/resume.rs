@@ -29,16 +29,29 @@ impl Machine {
         // What ends a loop is not done again.
         if failed(&Address::root()) && self.failed_terminal_state().is_none() {
             // There will be another end.
-            self.drop_lists(&Address::finally());
-            if let Some(names) = self.before.take() {
-                find_mut(&mut self.scopes, &Address::root())?.names = names;
-            }
+            self.drop_run_parts(&Part::OF_RUN)?;
+            self.run_end.reopen(self.time);
             self.reopen(&Address::root())?;
-        } else if failed(&Address::finally()) {
-            self.reopen(&Address::finally())?;
+        } else if let Some(part) = Part::OF_RUN.into_iter().find(|part| failed(&Address::of_run(*part))) {
+            if part != Part::Finally {
+                self.drop_run_parts(&[Part::Finally])?;
+                self.run_end.reopen_handler();
+            }
+            self.reopen(&Address::of_run(part))?;
         }
         // Whoever resumes asks for all that is outstanding.
         self.commands.clear();
+        Ok(())
+    }
+
+    /// Forgets lists of the workflow that run at its end, and the names that they set.
+    fn drop_run_parts(&mut self, parts: &[Part]) -> Applied {
+        for part in parts {
+            self.drop_lists(&Address::of_run(*part));
+        }
+        if let Some(names) = self.before.take() {
+            find_mut(&mut self.scopes, &Address::root())?.names = names;
+        }
         Ok(())
     }
 
@@ -53,6 +66,7 @@ impl Machine {
         let frame = find_mut(&mut self.frames, &Address::root())?;
         (frame.position, frame.failed) = (position, false);
         self.before = None;
+        self.run_end.reopen(self.time);
         let active = ActiveStep { stage: StepStage::Items, output: None, as_of: self.last, ..active };
         self.active.insert(at.clone(), active);
         self.restore(&at)?;
@@ -82,6 +96,7 @@ impl Machine {
     pub(super) fn reopen_step(&mut self, at: &Address) -> Applied {
         let active = find_mut(&mut self.active, at)?;
         active.failed = false;
+        active.verdict = None;
         active.base = active.attempts;
         active.as_of = self.last;
         active.began = self.time;
@@ -108,7 +123,7 @@ impl Machine {
                     self.act(at)
                 }
             }
-            Some(items) if !items.has_failed() => {
+            Some(items) if !items.has_failed() && !items.is_halted() => {
                 active.stage = StepStage::Collecting;
                 self.command(at)
             }

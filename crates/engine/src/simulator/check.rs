@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use threadline_flow::fields::field_names as names;
 use threadline_flow::model::OnCrash;
 use threadline_flow::plan::{Graph, ListNumber, Part, Plan};
 use threadline_lang::Value;
@@ -264,8 +265,8 @@ impl PromiseChecker {
     }
 
     /// The items of a list are counted.
-    pub(super) fn counted(&self, at: &Address, counts: Counts) -> PromiseCheck {
-        self.facts.counted(at, counts).or_else(|what| self.not(true, || what))
+    pub(super) fn counted(&self, at: &Address, counts: Counts, is_cut_short: bool) -> PromiseCheck {
+        self.facts.counted(at, counts, is_cut_short).or_else(|what| self.not(true, || what))
     }
 
     /// A step reads what had happened when it became ready, as it is now: nothing that it left itself, nothing of another
@@ -341,9 +342,72 @@ impl PromiseChecker {
                 })?;
             }
         }
-        let ran = self.plan.finally.map_or(0, |list| times(&Address::finally(), list));
-        let fits = self.plan.finally.is_none() || ran == ends || ends > 1 && (1..=ends).contains(&ran);
-        self.not(!fits, || format!("the last steps ran {ran} times for {ends} ends"))
+        let ran = |part: Part| self.plan.run_part(part).map(|list| times(&Address::of_run(part), list));
+        let last = ran(Part::Finally);
+        let fits = |ran: u64| ran == ends || ends > 1 && (1..=ends).contains(&ran);
+        self.not(last.is_some_and(|ran| !fits(ran)), || {
+            format!("the last steps ran {last:?} times for {ends} ends")
+        })?;
+        // How the steps ended is known of a run that ended once and whose last lists did well.
+        let (after_failure, after_success) = (ran(Part::OnFailure), ran(Part::OnSuccess));
+        let wrong = match self.facts.outcome {
+            Some((Outcome::Failed, _)) if ends == 1 => after_failure == Some(0) || after_success > Some(0),
+            Some((Outcome::Completed, _)) if ends == 1 => after_success == Some(0) || after_failure > Some(0),
+            Some((Outcome::Stopped, _)) if ends == 1 => after_success.max(after_failure) > Some(0),
+            _ => false,
+        };
+        self.not(wrong, || {
+            let steps = self.facts.outcome;
+            format!(
+                "`on_failure` ran {after_failure:?} times, `on_success` {after_success:?} after {steps:?}"
+            )
+        })
+    }
+
+    /// The steps of the run have ended as this list wants it, and so has the list before it.
+    fn run_part_in_order(&self, at: &Address, part: Part) -> PromiseCheck {
+        if !self.plan.records_outcome() {
+            return Ok(());
+        }
+        let Some((outcome, known)) = self.facts.outcome else {
+            return self.not(true, || format!("`{at}` runs before the outcome of the run is known"));
+        };
+        let wanted = match outcome {
+            Outcome::Failed => Some(Part::OnFailure),
+            Outcome::Completed => Some(Part::OnSuccess),
+            Outcome::Stopped => None,
+        };
+        if part != Part::Finally {
+            return self.not(wanted != Some(part), || format!("`{at}` runs, the run is {}", outcome.name()));
+        }
+        let Some((handler, list)) = wanted.and_then(|part| Some((part, self.plan.run_part(part)?))) else {
+            return Ok(());
+        };
+        let first = Address::of_run(handler).child(&self.plan.lists[list as usize], 0);
+        let has_run = self.facts.done.get(&first).is_some_and(|done| done.seq > known);
+        self.not(!has_run, || format!("`{at}` runs before `{}` of the run", handler.key()))
+    }
+
+    /// The outcome of the run is that of its steps: what failed is named, and whatever is named has failed.
+    pub(super) fn outcome_fits(&self, outcome: Outcome, run: &Datum) -> PromiseCheck {
+        let Datum::Here(run) = run else { return self.not(true, || "an outcome is not here".to_owned()) };
+        let text = |name: &str| run.get(name).and_then(Value::as_str);
+        self.not(text(names::STATUS) != Some(outcome.name()), || format!("{run:?} is {}", outcome.name()))?;
+        let failed = run.get(names::FAILED).and_then(Value::as_list).unwrap_or_default();
+        let has_error = text(names::ERROR).is_some();
+        let is_well = outcome == Outcome::Completed;
+        self.not(has_error == is_well || is_well && !failed.is_empty(), || format!("an outcome is {run:?}"))?;
+        for entry in failed {
+            let step = entry.get(names::STEP).and_then(Value::as_str).unwrap_or_default();
+            let is_it = |(at, done): (&Address, &Done)| {
+                at.shown(&self.plan) == step && (done.status == Status::Failed || self.facts.stuck.is_some())
+            };
+            let has_failed = self.facts.done.iter().any(is_it)
+                || self.facts.stuck.as_ref().is_some_and(|at| at.as_str() == step)
+                || self.facts.results_of_items().iter().any(|(at, _)| at.as_str() == step);
+            self.not(!has_failed, || format!("`{step}` is named in the outcome, and has not failed"))?;
+        }
+        Ok(())
     }
 
     /// The step before it in its list is done, and whatever it is a part of is where it should be.
@@ -351,6 +415,9 @@ impl PromiseChecker {
         let list = at.parent().unwrap_or_default();
         if list.is_root() && self.plan.is_map_reduce() {
             return self.phase_in_order(at);
+        }
+        if let Some(part) = list.run_part().filter(|part| list == Address::of_run(*part)) {
+            self.run_part_in_order(at, part)?;
         }
         let position = at.position();
         if self.is_graph(&list) {

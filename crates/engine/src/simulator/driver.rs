@@ -15,7 +15,7 @@ use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
 use crate::agent::ResolvedAgent;
 use crate::evaluate::{Act, Cause, Decision, FieldError, FieldErrors, Resolved};
-use crate::event::{Address, Computed, Datum, ERROR, EventKind, Seq, Status};
+use crate::event::{Address, Computed, Datum, ERROR, Event, EventKind, Seq, Status};
 use crate::execute::effect::{
     Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, Response,
     Role, ToolAnswer,
@@ -48,6 +48,13 @@ impl Life<'_> {
                 let ending =
                     if answer.is_empty() { ProcessEnding::Signalled(9) } else { ProcessEnding::Exited(0) };
                 EffectResult::Process(Ok(ProcessEnd::printed(ending, &answer, timing)))
+            }
+            Effect::Process(_)
+                if self
+                    .time_limit(effect)
+                    .is_some_and(|most| self.fate.duration(&fated, key.attempt) > most) =>
+            {
+                EffectResult::Process(Ok(ProcessEnd::printed(ProcessEnding::TimedOut, "", timing)))
             }
             Effect::Process(_) => {
                 // No expectation and no judge takes a signal for a result, as they may an exit code.
@@ -151,12 +158,17 @@ impl Life<'_> {
             MapView::Over(seq) => value_of(journal, seq),
         });
         let state = view.state.iter().flat_map(|state| [state.iteration, state.in_a_row]);
+        let outcome = view.outcome.and_then(|seq| MemoryJournal(journal).event(seq).ok());
+        let outcome = outcome.and_then(|event| match event.kind {
+            EventKind::OutcomeKnown { outcome, .. } => i64::try_from(outcome.name().len()).ok(),
+            _ => None,
+        });
         let earlier = view.earlier.iter().map(|(_, seq)| value_of(journal, *seq));
         let verdict = view.prev.and_then(|prev| view.verdicts.iter().find(|(seq, _)| *seq == prev));
         let verdict = verdict.map(|(_, said)| said.verdict.len() as u64);
         let numbers = state.chain(verdict).map(|number| i64::try_from(number).unwrap_or(i64::MAX));
         let values = names.map(|seq| value_of(journal, seq)).chain(item).chain(phases).chain(map);
-        Ok(values.chain(earlier).chain(numbers).collect())
+        Ok(values.chain(earlier).chain(numbers).chain(outcome).collect())
     }
 
     /// The last result of each item of a list that has one, in order: all on disk.
@@ -204,6 +216,10 @@ impl Driver for Life<'_> {
 
     fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, Cut> {
         Ok(MemoryJournal(&self.outside.journal).output(seq)?)
+    }
+
+    fn event(&mut self, seq: Seq) -> Result<Event, Cut> {
+        Ok(MemoryJournal(&self.outside.journal).event(seq)?.clone())
     }
 
     fn answers(&mut self, seq: Seq) -> Result<Vec<Answer>, Cut> {

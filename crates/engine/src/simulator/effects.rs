@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ecow::EcoString;
 use threadline_flow::fields::{FailureKind, field_names as names};
+use threadline_flow::model::{FailureFacts, RetryConditions};
 use threadline_lang::Value;
 
 use super::check::{PromiseCheck, PromiseChecker};
@@ -214,6 +215,7 @@ impl PromiseChecker {
                 self.not(failed != error.is_some(), || format!("`{at}` is {}: {error:?}", status.name()))?;
                 self.item_over(at, error.as_ref(), Some(true))
             }
+            EventKind::OutcomeKnown { outcome, run } => self.outcome_fits(*outcome, run),
             EventKind::Judged(judged) => {
                 let acted = self.facts.done.get(at).map_or(1, |done| done.seq);
                 self.not(judged.as_of < acted, || {
@@ -231,10 +233,10 @@ impl PromiseChecker {
         self.not(status != Some(own), || format!("`{at}` is {own}, its meta data say {status:?}"))?;
         let began = self.facts.started.get(at).map_or(0, |began| i64::from(began.attempt));
         // What no time was left for did not begin.
-        let is_unrun = FailureKind::of_meta(&output.meta) == Some(FailureKind::Timeout);
-        let before = if is_unrun { began } else { (began - 1).max(0) };
+        let may_be_unrun = FailureKind::of_meta(&output.meta) == Some(FailureKind::Timeout);
+        let before = (began - 1).max(0);
         let retries = output.meta.get(names::RETRY_COUNT).and_then(Value::as_i64);
-        self.not(retries != Some(before), || {
+        self.not(retries != Some(before) && !(may_be_unrun && retries == Some(began)), || {
             format!("`{at}` was tried {before} times before, not {retries:?}")
         })
     }
@@ -245,11 +247,16 @@ impl PromiseChecker {
         let (Some(step), Some(began)) = (step, self.facts.started.get(at)) else { return Ok(()) };
         let (tries, most) = (u64::from(began.attempt - began.base), chance::retry(step).attempts);
         let why = FailureKind::of_meta(&output.meta);
+        let facts = why.map(|kind| FailureFacts::new(kind, |name| output.meta.get(name).cloned()));
+        let conditions = RetryConditions::of(step.retry.as_ref());
+        // No pause outlasts the time that is left.
+        let is_too_late = output.meta.get(names::NOT_RETRIED).is_some() && is_over;
+        let is_refused = is_too_late || facts.is_some_and(|facts| conditions.refusal(&facts).is_some());
         let ends_anyway = matches!(why, Some(FailureKind::Crash | FailureKind::Timeout));
         let fits = match (is_over, output.status) {
-            (false, _) => tries < most && why != Some(FailureKind::Crash),
+            (false, _) => tries < most && why != Some(FailureKind::Crash) && !is_refused,
             // Without a try it failed before it began.
-            (true, Status::Failed) => tries >= most || tries == 0 || ends_anyway,
+            (true, Status::Failed) => tries >= most || tries == 0 || ends_anyway || is_refused,
             (true, _) => true,
         };
         self.not(!fits, || format!("`{at}` is over: {is_over}, after {tries} of {most} attempts"))

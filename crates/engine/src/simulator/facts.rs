@@ -29,6 +29,8 @@ pub(super) struct Facts {
     pub(super) started: BTreeMap<Address, BegunAttempt>,
     /// The state that led nowhere.
     pub(super) stuck: Option<Address>,
+    /// How the steps of the run ended, and the event that says so, until one of them goes on.
+    pub(super) outcome: Option<(Outcome, Seq)>,
     /// The last end of the run.
     pub(super) ended: Option<Seq>,
     /// How the run ended, when it did and nobody went on with it.
@@ -110,6 +112,7 @@ impl Facts {
             announced: BTreeMap::new(),
             started: BTreeMap::new(),
             stuck: None,
+            outcome: None,
             ended: None,
             over: None,
             since: BTreeSet::new(),
@@ -122,6 +125,9 @@ impl Facts {
         let at = event.at.clone();
         if !at.is_root() {
             self.since.insert(at.clone());
+            if at.run_part().is_none() {
+                self.outcome = None;
+            }
         }
         self.enter(&at)?;
         if self.done.contains_key(&at) {
@@ -187,7 +193,11 @@ impl Facts {
                 let most = self.list_with(&at).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
                 let may_begin_again = item.tries < most && !has_crash;
-                if ended.status == Status::Failed && may_begin_again {
+                // It says why it does not begin again all the same: nothing does when the time of the run is over.
+                let is_too_late =
+                    ended.error.as_ref().is_some_and(|error| error.starts_with("the run timed out"));
+                let is_refused = ended.not_retried.is_some() || is_too_late;
+                if ended.status == Status::Failed && may_begin_again && !is_refused {
                     return Err(format!("`{at}` failed for good after {} of {most} attempts", item.tries));
                 }
                 item.runner = None;
@@ -210,6 +220,9 @@ impl Facts {
                 self.ended = Some(event.seq);
                 self.over = Some(*outcome);
                 self.since.clear();
+            }
+            EventKind::OutcomeKnown { outcome, .. } => {
+                self.outcome.get_or_insert((*outcome, event.seq));
             }
             EventKind::Resumed { failed } => self.resumed(*failed),
             _ => {}
@@ -302,7 +315,7 @@ impl Facts {
         if let Some((position, at)) = &rewound {
             let root = &self.plan.lists[0];
             let later = (*position + 1..root.steps.len()).map(|at| Address::root().child(root, at));
-            for later in later.chain([Address::finally()]).collect::<Vec<_>>() {
+            for later in later.chain(Part::OF_RUN.map(Address::of_run)).collect::<Vec<_>>() {
                 self.forget(|key| *key == later || key.is_inside(&later));
             }
             self.done.remove(at);
@@ -382,12 +395,13 @@ impl Facts {
     }
 
     /// The items of a list are counted as they ended, and all that could have begun did.
-    pub(super) fn counted(&self, at: &Address, counts: Counts) -> Result<(), String> {
+    pub(super) fn counted(&self, at: &Address, counts: Counts, is_cut_short: bool) -> Result<(), String> {
         let own = self.count(at)?;
         if own != counts {
             return Err(format!("`{at}` counts {counts:?}, there are {own:?}"));
         }
-        if own.left() > 0 && !self.lists.get(at).is_some_and(|list| list.rules.stops_after(own.failed)) {
+        let stops = self.lists.get(at).is_some_and(|list| list.rules.stops_after(own.failed));
+        if own.left() > 0 && !stops && !is_cut_short {
             return Err(format!("`{at}` is over, and {} items have not begun", own.left()));
         }
         Ok(())
@@ -452,7 +466,7 @@ impl Facts {
         let lists = at.lineage().filter(|outer| outer != at);
         lists.filter_map(|list| Some((list.parent()?, list))).any(|(owner, list)| {
             let ends = matches!(list.as_part(), Some(Part::OnFailure | Part::Finally));
-            (ends || list == Address::finally()) && went_on(&owner, &list)
+            (ends || Part::OF_RUN.map(Address::of_run).contains(&list)) && went_on(&owner, &list)
         })
     }
 }

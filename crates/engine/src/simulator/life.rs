@@ -334,9 +334,9 @@ impl<'s> Life<'s> {
                 let left = last.iter().chain(captured.iter().map(|(_, seq)| seq));
                 self.phase_reads = left.map(|seq| value_of(&self.outside.journal, *seq)).collect();
             }
-            Command::Collect { task, list, counts, .. } => {
+            Command::Collect { task, list, counts, cut_short, .. } => {
                 let results = self.item_numbers(task, *list)?;
-                self.outside.checker.counted(&task.at, *counts)?;
+                self.outside.checker.counted(&task.at, *counts, cut_short.is_some())?;
                 if results.len() as u64 + counts.left() != counts.total {
                     let what = format!("`{}` has {} results of {counts:?}", task.at, results.len());
                     return Err(self.violation(what));
@@ -388,12 +388,21 @@ impl<'s> Life<'s> {
             return self.done(*performance);
         }
         let fated = self.fated(&at);
-        let until = self.outside.steady + self.fate.duration(&fated, attempt);
+        let took = self.fate.duration(&fated, attempt);
+        let until =
+            self.outside.steady + self.time_limit(&performance.effect).map_or(took, |most| most.min(took));
         let execution = Execution { at, fated, attempt, life: self.outside.life };
         let acts = !matches!(performance.effect, Effect::Nothing);
         self.outside.checker.execute(execution, acts, self.outside.safe.durable, self.in_flight)?;
         self.workers.push(Work::Running { performance, until });
         Ok(())
+    }
+
+    /// How long a program may take at most, in milliseconds. Loops have times of their own, which nothing exceeds.
+    pub(super) fn time_limit(&self, effect: &Effect) -> Option<u64> {
+        let Effect::Process(spec) = effect else { return None };
+        let limit = spec.limits.timeout.filter(|_| !self.outside.walks)?;
+        u64::try_from(limit.as_millis()).ok()
     }
 
     fn done(&mut self, performance: Performance) -> Result<(), Cut> {

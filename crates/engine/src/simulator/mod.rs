@@ -170,8 +170,8 @@ impl SafeEvents {
 /// More than any run of a test needs.
 const FUEL: u64 = 5_000_000;
 
-/// What is kept of a run that completed: its list, the last one, and the scope of the run.
-const KEPT: usize = 3;
+/// What is kept of a run that completed, beside its last lists: its own list, and the scope of the run.
+const KEPT: usize = 2;
 
 /// So long a killed run lies at most before somebody goes on with it, in milliseconds.
 const LONGEST_DOWN: u64 = 60 * 60 * 1_000;
@@ -191,7 +191,7 @@ impl Simulation {
     fn most_kept(&self) -> usize {
         let states = self.plan.states.as_ref().map_or(0, |states| states.routes.len());
         let names = if states == 0 { 0 } else { self.plan.names().len() };
-        KEPT + states * states + 2 * states + 3 * names + usize::from(states > 0)
+        KEPT + self.plan.run_parts.len() + states * states + 2 * states + 3 * names + usize::from(states > 0)
     }
 
     /// What the run gives to every step: its inputs have their defaults.

@@ -302,6 +302,47 @@ fn clock_jumps_change_nothing() {
     }
 }
 
+/// Steps that take longer than the run may end it: nothing of it begins any more, and what belongs to its end runs all
+/// the same, however often it is killed.
+#[test]
+fn runs_end_when_their_time_is_over() {
+    let (mut timed_out, mut completed) = (0_u64, 0_u64);
+    for seed in seeds(24) {
+        let style = [PLAIN, POLICIES, PHASES][usize::try_from(seed % 3).unwrap_or(0)];
+        let source = format!("timeout: {}ms\n{}", 500 * (1 + seed % 9), generate::workflow(seed, style));
+        let plan = planned(&source);
+        let chances = Chances { well: 95, well_in_items: 95, evaluates: 100, ..Chances::default() };
+        let simulation = Simulation { chances, ..Simulation::new(plan, seed) };
+        let run = |interruptions: &[Interruption]| {
+            let simulation = Simulation { interruptions: interruptions.to_vec(), ..simulation.clone() };
+            simulation
+                .run()
+                .unwrap_or_else(|violation| panic!("seed {seed}, {interruptions:?}: {violation}\n{source}"))
+        };
+        let undisturbed = run(&[]);
+        for (append, moment) in every_append(&undisturbed) {
+            let kills = [
+                interruption(append, moment, Interrupt::Kill(Kept::Some)),
+                interruption(1 + append % 5, moment, Interrupt::PowerLoss(Kept::Some)),
+            ];
+            let report = run(&kills);
+            let kinds = report.journal.iter().filter_map(|event| Some((event, output_of(event)?)));
+            let is_over = |(event, output): (&Event, &Output)| {
+                let is_timeout = FailureKind::of_meta(&output.meta) == Some(FailureKind::Timeout);
+                is_timeout
+                    && event.at.run_part().is_none()
+                    && !matches!(event.kind, EventKind::Retrying { .. })
+            };
+            if kinds.clone().any(is_over) {
+                timed_out += 1;
+                assert_eq!(report.outcome, Outcome::Failed, "seed {seed}, {kills:?}\n{source}");
+            }
+            completed += u64::from(report.outcome == Outcome::Completed);
+        }
+    }
+    assert!(timed_out > 50 && completed > 50, "{timed_out} timed out, {completed} completed");
+}
+
 #[test]
 fn pauses_are_never_longer_than_they_were() {
     let pause = Pause { since: 1_000, until: 1_500 };
@@ -539,7 +580,15 @@ fn expanded(count: u64, rules: Rules) -> EventKind {
 
 fn item_ended(status: Status, attempts: u32) -> EventKind {
     let (value, error) = (Datum::Here(Value::NULL), None);
-    EventKind::ItemEnded(ItemEnded { status, value, error, attempts, duration_ms: 0, branch: None })
+    EventKind::ItemEnded(ItemEnded {
+        status,
+        value,
+        error,
+        attempts,
+        duration_ms: 0,
+        branch: None,
+        not_retried: None,
+    })
 }
 
 /// A node whose items failed, and that may fail, leaves nothing behind when the graph is over.
@@ -658,5 +707,6 @@ fn nothing_begins_when_the_time_of_its_item_is_over() {
 
 fn has_timed_out(event: &Event) -> bool {
     let EventKind::Finished { output, .. } = &event.kind else { return false };
-    output.meta.get("error_type").and_then(Value::as_str) == Some("Timeout")
+    let is_too_late = output.meta.get("not_retried").is_some();
+    is_too_late || output.meta.get("error_type").and_then(Value::as_str) == Some("Timeout")
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use loops::Came;
 use threadline_engine::Hash;
-use threadline_engine::evaluate::bounds;
+use threadline_engine::evaluate::limits;
 use threadline_engine::event::{
     Address, Datum, Event, EventKind, JudgedEvent, LoopReason, Output, RunStarted, Status,
 };
@@ -25,7 +25,6 @@ use threadline_engine::simulator::{
     Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
 use threadline_flow::load::load;
-use threadline_flow::model::Shape;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
 use threadline_lang::source::SourceFile;
@@ -112,7 +111,8 @@ fn came(report: &SimulationReport) -> Came {
         outcome: report.outcome,
         ended: ended.flatten().map(|ended| (ended.reason, ended.state, ended.limit)),
         names: report.names.clone(),
-        results: report.results.clone(),
+        // What runs at the end changes nothing of the loop; the simulator looks at when it does.
+        results: report.results.clone().into_iter().filter(|(at, _)| at.run_part().is_none()).collect(),
         visits: visits.collect(),
     }
 }
@@ -247,12 +247,11 @@ struct Driven {
 impl Driven {
     fn begin(source: &str) -> Self {
         let plan = planned(source);
-        let Shape::Loop(of) = &plan.workflow.shape else { panic!("no loop") };
         let mut world = NoWorld;
-        let bounds = bounds(of, &Scope::new(), &mut Session::new(&mut world)).unwrap();
+        let limits = limits(&plan.workflow, &Scope::new(), &mut Session::new(&mut world)).unwrap();
         let mut driven = Self { machine: Machine::new(Arc::clone(&plan)), seq: 0 };
         driven.take(0, "", EventKind::RunStarted(started()));
-        driven.take(0, "", EventKind::LimitsResolved { computed: Vec::new(), limits: bounds });
+        driven.take(0, "", EventKind::LimitsResolved { computed: Vec::new(), limits });
         driven
     }
 

@@ -45,11 +45,13 @@ pub enum FailureKind {
     Locked,
     Expectation,
     SecretOutput,
+    Fail,
+    Verdict,
 }
 
 impl FailureKind {
     /// Every kind, in the order of the reference.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::ExitCode,
         Self::Signal,
         Self::Timeout,
@@ -69,6 +71,8 @@ impl FailureKind {
         Self::Locked,
         Self::Expectation,
         Self::SecretOutput,
+        Self::Fail,
+        Self::Verdict,
     ];
 
     /// The word in `meta.error_type`.
@@ -93,6 +97,8 @@ impl FailureKind {
             Self::Locked => "Locked",
             Self::Expectation => "Expectation",
             Self::SecretOutput => "SecretOutput",
+            Self::Fail => "Fail",
+            Self::Verdict => "Verdict",
         }
     }
 
@@ -102,7 +108,7 @@ impl FailureKind {
             Self::ExitCode => "the program exited with a code other than 0",
             Self::Signal => "the program was killed by a signal that Threadline did not send",
             Self::Timeout => {
-                "the step exceeded its `timeout`, printed nothing for its `idle_timeout`, or its item, phase or loop \
+                "the step exceeded its `timeout`, printed nothing for its `idle_timeout`, or its item, phase, loop or run \
                  exceeded its own `timeout`"
             }
             Self::Cancelled => "the step was stopped because the run was stopped",
@@ -128,6 +134,10 @@ impl FailureKind {
             Self::Worktree => "the worktree of an item could not be used, or its changes could not be merged",
             Self::Workflow => "the called workflow failed",
             Self::Locked => "another run holds a lock that the called workflow needs",
+            Self::Fail => "the step is a `fail` step",
+            Self::Verdict => {
+                "of a run: no route leads on from the verdict on a state, or the loop ended in a failure state"
+            }
             Self::Expectation => "the output does not meet `expect`, or cannot be compared with it",
             Self::SecretOutput => {
                 "the output or the answer contains a secret, and `secret_output` is not `mask`"

@@ -20,9 +20,9 @@ pub(crate) use providers::hint_for_setting;
 pub use providers::{DEFAULT_PROVIDER, PROVIDERS, ProviderName, ProviderSpec};
 pub use schema::schema;
 pub(crate) use table::{
-    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, FRAGMENT,
-    HTTP, INPUT, MAP, NODE, PHASE, RETRY, ROUTE, SECRET, SERVER, SHELL_TOOL, SOURCE, STATE, STEP, TRIGGER,
-    TRIGGER_CONFIG, UNTIL, WRITE_FILE,
+    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, DEFAULTS, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE,
+    FRAGMENT, HTTP, INPUT, MAP, NODE, PHASE, RETRY, ROUTE, SECRET, SERVER, SHELL_TOOL, SOURCE, STATE, STEP,
+    TRIGGER, TRIGGER_CONFIG, UNTIL, WRITE_FILE,
 };
 pub use table::{METHODS, WORKFLOW};
 
@@ -55,6 +55,15 @@ pub struct InheritedKeys {
     pub object: &'static ObjectSpec,
     /// The keys that are not inherited.
     pub without: &'static [&'static str],
+    /// Whether only those are inherited that `defaults` can set.
+    pub only_shareable: bool,
+}
+
+impl InheritedKeys {
+    /// Whether a key of the other object is inherited.
+    fn has(&self, key: &KeySpec) -> bool {
+        !self.without.contains(&key.name) && (key.is_shareable || !self.only_shareable)
+    }
 }
 
 /// A row of the table: one key of an object.
@@ -73,6 +82,8 @@ pub struct KeySpec {
     pub on: &'static [ActionName],
     /// The values of the sibling key `type` that the key applies to; empty for all.
     pub types: &'static [&'static str],
+    /// Whether `defaults` of a workflow can set it for all of its steps.
+    pub is_shareable: bool,
     /// Description in the reference and in the schema: a fragment without a final period.
     pub doc: &'static str,
 }
@@ -163,6 +174,8 @@ pub enum ActionName {
     WriteFile,
     /// The action `value`.
     Value,
+    /// The action `fail`.
+    Fail,
     /// The action `workflow`.
     Workflow,
     /// The action `foreach`.
@@ -179,7 +192,7 @@ pub enum ActionName {
 
 impl ActionName {
     /// Every action, in the order of the reference.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Shell,
         Self::Argv,
         Self::Agent,
@@ -187,6 +200,7 @@ impl ActionName {
         Self::Tool,
         Self::WriteFile,
         Self::Value,
+        Self::Fail,
         Self::Workflow,
         Self::ForEach,
         Self::Condition,
@@ -203,6 +217,7 @@ impl ActionName {
             Self::Tool => "tool",
             Self::WriteFile => "write_file",
             Self::Value => "value",
+            Self::Fail => "fail",
             Self::Workflow => "workflow",
             Self::ForEach => "foreach",
             Self::Condition => "condition",
@@ -231,10 +246,7 @@ impl ObjectSpec {
 
     /// All keys, including the inherited ones.
     pub fn all_keys(&self) -> Box<dyn Iterator<Item = &'static KeySpec> + '_> {
-        let base = self
-            .base
-            .iter()
-            .flat_map(|base| base.object.all_keys().filter(|key| !base.without.contains(&key.name)));
+        let base = self.base.iter().flat_map(|base| base.object.all_keys().filter(|key| base.has(key)));
         Box::new(self.keys.iter().chain(base))
     }
 

@@ -16,6 +16,7 @@ pub mod field_names {
     pub const RETRY_COUNT: &str = "retry_count";
     pub const ERROR: &str = "error";
     pub const ERROR_TYPE: &str = "error_type";
+    pub const NOT_RETRIED: &str = "not_retried";
     pub const REASON: &str = "reason";
     pub const EXIT_CODE: &str = "exit_code";
     pub const SIGNAL: &str = "signal";
@@ -54,6 +55,9 @@ pub mod field_names {
     pub const MESSAGES_CREATED: &str = "messages_created";
     pub const FINAL_RESPONSE: &str = "final_response";
     pub const THREAD_ID: &str = "thread_id";
+    pub const ID: &str = "id";
+    pub const STEP: &str = "step";
+    pub const FAILED_COUNT: &str = "failed_count";
     pub const PATH: &str = "path";
     pub const BYTES: &str = "bytes";
 }
@@ -137,6 +141,7 @@ pub enum NodeType {
     Tool,
     WriteFile,
     Value,
+    Fail,
     Workflow,
     ForEach,
     Map,
@@ -160,13 +165,14 @@ pub struct StepOutput {
 
 impl NodeType {
     /// Every type, in the order of the reference.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Shell,
         Self::Agent,
         Self::Http,
         Self::Tool,
         Self::WriteFile,
         Self::Value,
+        Self::Fail,
         Self::Workflow,
         Self::ForEach,
         Self::Map,
@@ -185,6 +191,7 @@ impl NodeType {
             Self::Tool => "tool",
             Self::WriteFile => "write_file",
             Self::Value => "value",
+            Self::Fail => "fail",
             Self::Workflow => "workflow",
             Self::ForEach => "foreach",
             Self::Map => "map",
@@ -204,6 +211,7 @@ impl NodeType {
             Self::Tool => &TOOL,
             Self::WriteFile => &WRITE_FILE,
             Self::Value => &VALUE,
+            Self::Fail => &FAIL,
             Self::Workflow => &WORKFLOW,
             Self::ForEach => &FOREACH,
             Self::Map => &MAP,
@@ -285,6 +293,9 @@ static WRITE_FILE: StepOutput = StepOutput {
 
 static VALUE: StepOutput = StepOutput { kind: None, doc: "the value", value: &[], meta: &[] };
 
+static FAIL: StepOutput =
+    StepOutput { kind: None, doc: "none: the step always fails", value: &[], meta: &[] };
+
 static WORKFLOW: StepOutput = StepOutput {
     kind: Some(Type::Object),
     doc: "the `exports` of the called workflow",
@@ -352,7 +363,7 @@ static STATE: StepOutput = StepOutput {
 };
 
 /// The fields that the `meta` of every step can have.
-pub static META: [OutputField; 9] = [
+pub static META: [OutputField; 10] = [
     field(names::NODE_TYPE, Type::Text, "the type of the step"),
     field(names::STATUS, Type::Text, "how the step ended"),
     field(names::EXECUTION_TIME_MS, Type::Int, "how long the last attempt took, in milliseconds"),
@@ -365,6 +376,11 @@ pub static META: [OutputField; 9] = [
     optional(names::RETRY_COUNT, Type::Int, "the number of attempts that failed before"),
     optional(names::ERROR, Type::Text, "why the step failed, in words"),
     optional(names::ERROR_TYPE, Type::Text, "the kind of failure"),
+    optional(
+        names::NOT_RETRIED,
+        Type::Text,
+        "why a failed step was not tried again although `retry` allows more attempts",
+    ),
     optional(names::REASON, Type::Text, "why the step was skipped"),
 ];
 
@@ -448,6 +464,40 @@ pub(crate) const WORKFLOW_FIELDS: [OutputField; 3] = [
     field("start_time", Type::Text, "when the run began, RFC 3339, UTC"),
 ];
 
+/// `run`: the outcome of the run.
+pub(crate) const RUN_FIELDS: [OutputField; 7] = [
+    field(names::ID, Type::Text, "the id of the run"),
+    field(
+        names::STATUS,
+        Type::Text,
+        "`completed` or `failed`, of a loop also `stopped`; in `finally` also whether `on_failure` or `on_success` failed",
+    ),
+    optional(names::ERROR, Type::Text, "why the run failed or stopped: the message of its first failure"),
+    optional(names::ERROR_TYPE, Type::Text, "the kind of its first failure"),
+    field(
+        names::FAILED,
+        Type::List,
+        "the steps that failed, in the order in which they did; the first 100 of them",
+    ),
+    field(names::FAILED_COUNT, Type::Int, "the number of all steps that failed"),
+    field(
+        names::DURATION,
+        Type::Decimal,
+        "how long the steps took, in seconds, without the time the run was stopped",
+    ),
+];
+
+/// `run.failed[]`: a step that failed.
+pub(crate) const FAILED_STEP_FIELDS: [OutputField; 3] = [
+    field(
+        names::STEP,
+        Type::Text,
+        "the step: its id, or its address such as `map[17]/2`, which other commands take, too",
+    ),
+    field(names::ERROR, Type::Text, "why it failed"),
+    field(names::ERROR_TYPE, Type::Text, "the kind of failure"),
+];
+
 const PRINTED_FIELDS: [OutputField; 4] = [
     field(names::OUTPUT, Type::Text, "stdout as text"),
     field(names::STDERR, Type::Text, "stderr as text"),
@@ -497,9 +547,11 @@ pub(crate) const JUDGEMENT_FIELDS: [OutputField; 9] = joined(
 );
 
 /// The names of the engine's own with their fields, in the order of the reference.
-pub fn engine_names() -> [(&'static str, &'static str, &'static [OutputField]); 9] {
+pub fn engine_names() -> [(&'static str, &'static str, &'static [OutputField]); 11] {
     [
         ("workflow", "everywhere", &WORKFLOW_FIELDS),
+        ("run", "in `on_failure`, `on_success` and `finally` of the workflow", &RUN_FIELDS),
+        ("run.failed[]", "in the same places", &FAILED_STEP_FIELDS),
         ("item", "in the steps of a list, beside the fields of the item", &ITEM_FIELDS),
         ("agent", "in the steps of a map", &ITEM_AGENT_FIELDS),
         ("map", "after the map; `map.total` also in its steps", &MAP_FIELDS),

@@ -32,7 +32,7 @@ pub enum ProviderName {
 
 /// The keys that every agent has.
 const fn every_agent() -> InheritedKeys {
-    InheritedKeys { object: &AGENT, without: &[] }
+    InheritedKeys { object: &AGENT, without: &[], only_shareable: false }
 }
 
 /// Every provider. An agent that names none has the first.

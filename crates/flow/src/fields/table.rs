@@ -1,13 +1,24 @@
 //! The table itself: every object of a workflow file and every key of it.
 
 use super::ActionName::{
-    Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Workflow, WriteFile,
+    Agent, Argv, Condition, Fail, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Workflow,
+    WriteFile,
 };
 use super::providers::{DEFAULT_PROVIDER, PROVIDER_WORDS};
 use super::{ActionName, Choice, Form, InheritedKeys, KeyKind, KeySpec, ObjectSpec};
 
 pub(super) const fn key(name: &'static str, kind: KeyKind, doc: &'static str) -> KeySpec {
-    KeySpec { name, aliases: &[], kind, default: None, required: false, on: &[], types: &[], doc }
+    KeySpec {
+        name,
+        aliases: &[],
+        kind,
+        default: None,
+        required: false,
+        on: &[],
+        types: &[],
+        is_shareable: false,
+        doc,
+    }
 }
 
 pub(super) const fn choice(name: &'static str, doc: &'static str) -> Choice {
@@ -31,6 +42,11 @@ impl KeySpec {
         Self { on, ..self }
     }
 
+    /// `defaults` can set it for all steps.
+    const fn shareable(self) -> Self {
+        Self { is_shareable: true, ..self }
+    }
+
     const fn types(self, types: &'static [&'static str]) -> Self {
         Self { types, ..self }
     }
@@ -47,6 +63,11 @@ const BOOL: KeyKind = KeyKind::Fixed(Form::Bool);
 /// What starts a program of its own.
 const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
 
+/// One failure or several.
+const FAILURES: KeyKind = KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]);
+const ON_DOC: &str = "failures that are tried again: error types such as `Timeout`, exit codes such as `exit 75`, and \
+     statuses such as `http 503` or `http 5xx`. Default: all but HTTP statuses 4xx other than 408, 425 and 429";
+
 /// One node or several.
 const NEEDS: KeyKind = KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]);
 
@@ -54,6 +75,7 @@ const NEEDS: KeyKind = KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]);
 pub(super) static OBJECTS: &[&ObjectSpec] = &[
     &WORKFLOW,
     &STEP,
+    &DEFAULTS,
     &HTTP,
     &SHELL_TOOL,
     &WRITE_FILE,
@@ -134,6 +156,11 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
             KeyKind::Map(&KeyKind::Either(&[TEXT, KeyKind::Object(&SECRET)])),
             "values that are never recorded or shown, read as `${secrets.NAME}`. `NAME: VARIABLE` is \
              short for `NAME: {env: VARIABLE}`",
+        ),
+        key(
+            "defaults",
+            KeyKind::Object(&DEFAULTS),
+            "keys that hold for every step which does not set them itself",
         ),
         key("agents", KeyKind::Map(&KeyKind::Agent), "agents that answer `agent` steps, keyed by name"),
         key(
@@ -234,7 +261,8 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
         key(
             "timeout",
             KeyKind::Setting(Form::Duration),
-            "maximum duration of the loop, not counting the time it was stopped. Default: none",
+            "maximum duration of all steps together, not counting the time the run was stopped. When it is over, what \
+             runs is ended and the run fails; a loop stops instead, and can be resumed. Default: none",
         ),
         key(
             "backoff",
@@ -248,6 +276,16 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
              ends it",
         )
         .default("false"),
+        key(
+            "on_failure",
+            KeyKind::Steps,
+            "steps to run when the steps have ended and the run has failed. The run stays failed",
+        ),
+        key(
+            "on_success",
+            KeyKind::Steps,
+            "steps to run when the steps have ended and none of them failed the run",
+        ),
         key("finally", KeyKind::Steps, "steps to run at the end of the run, whether it succeeded or failed"),
         key(
             "from",
@@ -333,7 +371,7 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
     name: "step",
     title: "a step",
     doc: "one unit of work, with exactly one of `shell`, `argv`, `agent`, `claude`, `http`, \
-             `tool`, `write_file`, `value`, `workflow` and `foreach`; a node may have `condition` or \
+             `tool`, `write_file`, `value`, `fail`, `workflow` and `foreach`; a node may have `condition` or \
              `trigger` instead",
     keys: &[
         key(
@@ -374,6 +412,8 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             .on(&[Tool]),
         key("write_file", KeyKind::Object(&WRITE_FILE), "file to write").on(&[WriteFile]),
         key("value", KeyKind::Value, "value to compute. Its type is preserved").on(&[ValueStep]),
+        key("fail", KeyKind::Text, "message with which the step fails, with the error type `Fail`")
+            .on(&[Fail]),
         key(
             "workflow",
             TEXT,
@@ -448,26 +488,30 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         .aliases(&["capture_output"]),
         key("capture_format", KeyKind::Fixed(Form::OneOf(CAPTURE_FORMATS)), "how the output is parsed")
             .default("text")
-            .on(PROGRAMS),
+            .on(PROGRAMS)
+            .shareable(),
         key(
             "timeout",
             KeyKind::Setting(Form::Duration),
             "maximum duration of an attempt. Default: none, `10m` for tools of servers",
         )
-        .on(&[Shell, Argv, Agent, Http, Tool, Workflow]),
+        .on(&[Shell, Argv, Agent, Http, Tool, Workflow])
+        .shareable(),
         key(
             "idle_timeout",
             KeyKind::Setting(Form::Duration),
             "maximum time that an attempt may go without printing to stdout or stderr. Default: none",
         )
-        .on(PROGRAMS),
+        .on(PROGRAMS)
+        .shareable(),
         key(
             "retry",
             KeyKind::Either(&[KeyKind::Setting(Form::Count(1)), KeyKind::Object(&RETRY)]),
             "how often to try the step: the total number of attempts, or an object with details. \
              Default: 1",
         )
-        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile, Workflow]),
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile, Workflow])
+        .shareable(),
         key(
             "on_crash",
             KeyKind::Fixed(Form::OneOf(&[
@@ -478,7 +522,8 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             "what happens to the step if Threadline was killed while the step ran",
         )
         .default("rerun")
-        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile])
+        .shareable(),
         key(
             "expect",
             KeyKind::Expectation,
@@ -494,10 +539,12 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             KeyKind::Map(&KeyKind::Text),
             "environment variables of the step. Null removes a variable",
         )
-        .on(&[Shell, Argv, Agent, Workflow]),
+        .on(&[Shell, Argv, Agent, Workflow])
+        .shareable(),
         key("cwd", KeyKind::Text, "working folder")
             .aliases(&["working_dir"])
-            .on(&[Shell, Argv, Agent, WriteFile, ValueStep, Workflow]),
+            .on(&[Shell, Argv, Agent, WriteFile, ValueStep, Workflow])
+            .shareable(),
         key("interpolate", BOOL, "whether references in the shell text are bound")
             .default("true")
             .on(&[Shell]),
@@ -506,10 +553,12 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             TEXT,
             "shell that runs the text. Default: `bash`; the step fails if that is not installed",
         )
-        .on(&[Shell]),
+        .on(&[Shell])
+        .shareable(),
         key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
             .default("true")
-            .on(&[Shell]),
+            .on(&[Shell])
+            .shareable(),
         key(
             "trust",
             TEXT,
@@ -522,7 +571,8 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             "maximum size of the output or of the response. More than this fails the step",
         )
         .default("64MiB")
-        .on(&[Shell, Argv, Agent, Http, Tool]),
+        .on(&[Shell, Argv, Agent, Http, Tool])
+        .shareable(),
         key(
             "secret_output",
             KeyKind::Fixed(Form::OneOf(&[
@@ -532,9 +582,20 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             "what happens if the output or the answer of the step contains a secret. It is never recorded",
         )
         .default("fail")
-        .on(&[Shell, Argv, Agent, Http, Tool]),
+        .on(&[Shell, Argv, Agent, Http, Tool])
+        .shareable(),
     ],
     base: None,
+};
+
+/// What holds for every step.
+pub(crate) static DEFAULTS: ObjectSpec = ObjectSpec {
+    name: "defaults",
+    title: "`defaults`",
+    doc: "keys that hold for every step of the file which does not set them itself. A key is left out where it does \
+             not apply to what the step does; the variables of `env` are merged. Called workflows have their own",
+    keys: &[],
+    base: Some(InheritedKeys { object: &STEP, without: &[], only_shareable: true }),
 };
 
 /// What a state of a short form does: a command, or the keys of a state.
@@ -553,7 +614,11 @@ pub(crate) static FRAGMENT: ObjectSpec = ObjectSpec {
             "parameters that a state passes with `with`. The fragment reads them as `${param.NAME}`",
         ),
     ],
-    base: Some(InheritedKeys { object: &STATE, without: &["fragment", "with", "param"] }),
+    base: Some(InheritedKeys {
+        object: &STATE,
+        without: &["fragment", "with", "param"],
+        only_shareable: false,
+    }),
 };
 
 /// Something that must hold.
@@ -711,6 +776,7 @@ pub(crate) static STATE: ObjectSpec = ObjectSpec {
             "strict_shell",
             "with",
         ],
+        only_shareable: false,
     }),
 };
 
@@ -1269,6 +1335,8 @@ pub(crate) static RETRY: ObjectSpec = ObjectSpec {
         key("max_delay", KeyKind::Setting(Form::Duration), "maximum delay").default("5m"),
         key("jitter", BOOL, "whether each delay is shortened by a random amount, at most by half")
             .default("false"),
+        key("on", FAILURES, ON_DOC),
+        key("not_on", FAILURES, "failures that are not tried again, whatever `on` says"),
     ],
     base: None,
 };

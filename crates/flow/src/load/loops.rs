@@ -14,16 +14,8 @@ use crate::model::{self, Action, Field, Loop, Routes, Shape, State, Target, Term
 use crate::plan;
 
 /// The keys of a file that only a loop has, besides `states`.
-const KEYS: [&str; 8] = [
-    "initial",
-    "max_steps",
-    "max_iterations",
-    "max_edge_revisits",
-    "max_stall",
-    "timeout",
-    "backoff",
-    "maintain",
-];
+const KEYS: [&str; 7] =
+    ["initial", "max_steps", "max_iterations", "max_edge_revisits", "max_stall", "backoff", "maintain"];
 
 impl WorkflowLoader {
     /// Reads the settings of a loop, if the file has states.
@@ -32,11 +24,7 @@ impl WorkflowLoader {
             for found in KEYS.iter().filter_map(|key| fields.found(key)) {
                 let message =
                     format!("`{}` only applies to loops, but this file has no `states`", found.written);
-                let problem = Check::KeyNotHere.at(found.entry.key_span, message);
-                self.report(match found.key.name {
-                    "timeout" => problem.hint("set `timeout:` on each step"),
-                    _ => problem,
-                });
+                self.report(Check::KeyNotHere.at(found.entry.key_span, message));
             }
             return None;
         };
@@ -57,7 +45,6 @@ impl WorkflowLoader {
             max_iterations: self.read_count(fields, "max_iterations"),
             max_edge_revisits: self.read_count(fields, "max_edge_revisits"),
             max_stall: self.read_count(fields, "max_stall"),
-            timeout: self.read_time_limit(fields, "timeout"),
             backoff: self.read_duration(fields, "backoff"),
             maintain: self.read_bool(fields, "maintain"),
         })))
@@ -90,6 +77,9 @@ impl WorkflowLoader {
         let origin = place.origin();
         let fields = self.read_fields(place, &STATE)?;
         let action = self.read_state_action(&fields);
+        let defaults = self.defaults.clone();
+        let name_of = action.as_ref().map_or(ActionName::Nothing, Action::name);
+        let fields = fields.with_defaults(defaults.as_deref(), name_of);
         let problems = self.problems.len();
         let evaluate = self.read_evaluate(&fields, action.as_ref());
         let routes = self.read_routes(&fields);

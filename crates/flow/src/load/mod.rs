@@ -4,6 +4,7 @@
 //! Names are not resolved here; the [`crate::plan`] does that.
 
 mod call;
+mod defaults;
 mod evaluate;
 mod expand;
 mod graph;
@@ -49,7 +50,7 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
         Err(error) => return (None, vec![unreadable(&file, &error)]),
     };
     let (root, problems) = expand::expand(&file, root);
-    let mut loader = WorkflowLoader { file, syntax: Syntax::DEFAULT, problems: Vec::new() };
+    let mut loader = WorkflowLoader { file, syntax: Syntax::DEFAULT, problems: Vec::new(), defaults: None };
     for problem in problems {
         loader.report(problem);
     }
@@ -105,6 +106,7 @@ impl WorkflowLoader {
         // Templates are parsed with the declared kinds of computed values.
         let computed = self.read_computed(&fields);
         self.syntax.kinds = computed.iter().map(|kind| kind.name.clone()).collect();
+        self.read_defaults(&fields);
         let name = self.read_text(&fields, "name").unwrap_or_else(|| name_of(self.file.name()));
         let workflow = Workflow {
             name,
@@ -137,6 +139,9 @@ impl WorkflowLoader {
             } else {
                 self.read_steps_of(&fields, "steps")
             },
+            timeout: self.read_time_limit(&fields, "timeout"),
+            on_failure: self.read_steps_of(&fields, "on_failure"),
+            on_success: self.read_steps_of(&fields, "on_success"),
             finally: self.read_steps_of(&fields, "finally"),
             file: self.file.clone(),
         };
@@ -166,6 +171,9 @@ impl WorkflowLoader {
             exports: Vec::new(),
             steps: Vec::new(),
             shape: Shape::Steps,
+            timeout: None,
+            on_failure: Vec::new(),
+            on_success: Vec::new(),
             finally: Vec::new(),
         }
     }

@@ -10,7 +10,8 @@ use threadline_lang::{Document, DocumentError, Expression, Number, Origin, Synta
 
 use crate::checks::Check;
 use crate::fields::{
-    ActionName, Choice, Form, KeySpec, ObjectSpec, UnsupportedKey, hint_for_setting, hint_for_word,
+    ActionName, Choice, DEFAULTS, Form, KeySpec, ObjectSpec, STEP, UnsupportedKey, hint_for_setting,
+    hint_for_word,
 };
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
@@ -25,6 +26,8 @@ pub(super) struct WorkflowLoader {
     pub(super) file: SourceFile,
     pub(super) syntax: Syntax,
     pub(super) problems: Vec<Problem>,
+    /// `defaults`, as they are written.
+    pub(super) defaults: Option<Arc<TreeNode>>,
 }
 
 /// A node with the path of keys that lead to it.
@@ -40,6 +43,8 @@ pub(super) struct ObjectFields<'n> {
     /// The node of the whole object.
     pub(super) place: LocatedNode<'n>,
     found: Vec<FoundKey<'n>>,
+    /// The variables of `defaults` that hold beside those of the object.
+    pub(super) default_env: Option<&'n TreeEntry>,
 }
 
 /// A key that was found in the file.
@@ -85,7 +90,7 @@ impl<'n> LocatedNode<'n> {
 impl<'n> ObjectFields<'n> {
     /// An object without keys, for which only defaults apply.
     pub(super) fn none(place: LocatedNode<'n>, object: &'static ObjectSpec) -> Self {
-        Self { object, place, found: Vec::new() }
+        Self { object, place, found: Vec::new(), default_env: None }
     }
 
     /// Finds a key, if the file has it.
@@ -101,6 +106,11 @@ impl<'n> ObjectFields<'n> {
     pub(super) fn misspelt(&self, name: &str) -> bool {
         let keys = self.place.node.entries().map(|(key, _)| key);
         keys.filter(|key| self.object.key(key).is_none()).any(|key| nearest(key, [name]).is_some())
+    }
+
+    /// Adds a key that the object itself does not have.
+    pub(super) fn add(&mut self, key: FoundKey<'n>) {
+        self.found.push(key);
     }
 
     pub(super) fn all(&self) -> &[FoundKey<'n>] {
@@ -159,7 +169,7 @@ impl WorkflowLoader {
             }
             found.push(FoundKey { key, written, entry });
         }
-        let fields = ObjectFields { object, place, found };
+        let fields = ObjectFields { object, place, found, default_env: None };
         for key in object.all_keys().filter(|key| key.required) {
             // A misspelt key was already reported.
             let told = misspelt.iter().any(|near| near.name == key.name);
@@ -499,8 +509,11 @@ impl WorkflowLoader {
     /// Reads environment variables.
     pub(super) fn read_variables(&mut self, fields: &ObjectFields<'_>) -> Vec<Variable> {
         let Some(place) = self.read_map(fields, "env") else { return Vec::new() };
+        let default = fields.default_env.map(|entry| fields.place.key("env", entry));
+        let below = default.iter().flat_map(LocatedNode::entries);
+        let below = below.filter(|(name, ..)| place.node.get(name).is_none());
         let mut variables = Vec::new();
-        for (name, entry, at) in place.entries() {
+        for (name, entry, at) in below.chain(place.entries()) {
             if !forms::is_variable(name) {
                 let message = format!("`{name}` is not a valid name for an environment variable");
                 self.report(Check::BadName.at(entry.key_span, message));
@@ -612,6 +625,10 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, kn
                 ),
             )
             .hint("write the work as a list under `steps:`"),
+        None if object.name == DEFAULTS.name && STEP.key(key).is_some() => {
+            let message = format!("`{key}` cannot have a default: {}", why_not_shared(key));
+            Check::KeyNotHere.at(span, message).hint("write it on each step that needs it")
+        }
         None => {
             let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));
             if known >= MAX_SUGGESTIONS {
@@ -625,5 +642,20 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, kn
                 problem.note(format!("keys: {keys}"))
             }
         }
+    }
+}
+
+/// Why a key of a step holds for one step only.
+fn why_not_shared(key: &str) -> &'static str {
+    match key {
+        "id" | "name" | "capture" | "capture_output" => "it names one step",
+        "when" | "needs" => "it decides when one step runs",
+        "on_failure" | "on_success" | "finally" => {
+            "it would run around every step; for the whole run, write it at the top of the file"
+        }
+        "continue_on_error" => "a failure is only ignored where a step says so",
+        "expect" => "it is about the result of one step",
+        "trust" => "its reason is about one command",
+        _ => "it is part of what one step does",
     }
 }

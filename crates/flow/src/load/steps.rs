@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_expect::Expectations;
-use threadline_lang::Origin;
-use threadline_lang::diag::words;
+use threadline_lang::diag::{nearest, words};
+use threadline_lang::{Origin, Type};
 
 use super::Steps;
 use super::read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use super::tools::tool_name;
 use crate::checks::Check;
-use crate::fields::{ActionName, ObjectSpec, RETRY, STEP, WRITE_FILE};
+use crate::fields::{ActionName, FailureKind, ObjectSpec, RETRY, STEP, WRITE_FILE};
 use crate::forms;
 use crate::model::{
-    Action, Backoff, CaptureFormat, Field, FileFormat, ForEach, OnCrash, Retry, SecretOutput, Step, WriteFile,
+    Action, Backoff, CaptureFormat, FailureMatch, Field, FileFormat, ForEach, OnCrash, Retry,
+    RetryConditions, SecretOutput, Step, WriteFile,
 };
 
 impl WorkflowLoader {
@@ -56,13 +57,15 @@ impl WorkflowLoader {
             return None;
         }
         let origin = place.origin();
-        let fields = self.read_fields(place, &STEP)?;
+        let mut fields = self.read_fields(place, &STEP)?;
         if !is_node {
             self.refuse_node_keys(&fields);
         }
         let action = self.find_action(&fields);
+        let defaults = self.defaults.clone();
         if let Some(action) = action {
             self.check_applies(&fields, action);
+            fields = fields.with_defaults(defaults.as_deref(), action);
         }
         let action = action.and_then(|action| self.read_action(&fields, action));
         let step = self.read_step_with(&fields, origin, action);
@@ -192,6 +195,13 @@ impl WorkflowLoader {
             ActionName::Tool => self.read_tool(fields),
             ActionName::WriteFile => self.read_write_file(fields),
             ActionName::Value => Some(Action::Value(self.read_document_of(fields, "value")?)),
+            ActionName::Fail => {
+                if let Some(found) = fields.found("expect") {
+                    let message = "`expect` has nothing to check: a `fail` step never succeeds";
+                    self.report(Check::KeyNotHere.at(found.entry.key_span, message).hint("remove it"));
+                }
+                Some(Action::Fail(self.read_template_of(fields, "fail")?))
+            }
             ActionName::Workflow => self.read_call(fields),
             ActionName::ForEach => self.read_for_each(fields),
             ActionName::Condition => Some(Action::Condition(self.read_conditional(fields)?)),
@@ -377,7 +387,65 @@ impl WorkflowLoader {
         let (delay, max_delay) =
             (self.read_duration(&inner, "delay"), self.read_duration(&inner, "max_delay"));
         let jitter = self.read_bool(&inner, "jitter");
-        Some(Retry { attempts: attempts?, backoff, delay: delay?, max_delay: max_delay?, jitter })
+        let conditions = RetryConditions {
+            on: self.read_failures(&inner, "on"),
+            not_on: self.read_failures(&inner, "not_on").unwrap_or_default(),
+        };
+        Some(Retry { attempts: attempts?, backoff, delay: delay?, max_delay: max_delay?, jitter, conditions })
+    }
+
+    /// Reads the failures that `retry` is about: one, or a list of them.
+    fn read_failures(&mut self, fields: &ObjectFields<'_>, key: &str) -> Option<Vec<FailureMatch>> {
+        let place = fields.get(key)?;
+        let is_list = place.node.value.as_list().is_some();
+        let named: Vec<LocatedNode<'_>> = if is_list { place.items().collect() } else { vec![place.clone()] };
+        if named.is_empty() {
+            let message = format!(
+                "`{key}` names no failure, so {}",
+                match key {
+                    "on" => "nothing would be tried again",
+                    _ => "it has no effect",
+                }
+            );
+            self.report(Check::WrongType.at(span_of(place.node), message).hint("remove it"));
+        }
+        Some(named.iter().filter_map(|place| self.read_failure(place, key)).collect())
+    }
+
+    fn read_failure(&mut self, place: &LocatedNode<'_>, key: &str) -> Option<FailureMatch> {
+        let span = span_of(place.node);
+        if place.node.value.kind() == Type::Int {
+            let code = self.written_text(place.node).trim().to_owned();
+            let message =
+                format!("`{key}` takes failures, and `{code}` alone may be an exit code or a status");
+            self.report(
+                Check::UnknownChoice.at(span, message).hint(format!("write `exit {code}` or `http {code}`")),
+            );
+            return None;
+        }
+        let text = self.read_scalar_text(place, key)?;
+        match FailureMatch::parse(&text) {
+            Some(FailureMatch::Kind(kind @ (FailureKind::Crash | FailureKind::Cancelled))) => {
+                let message = format!("`{kind}` is never tried again");
+                self.report(Check::UnknownChoice.at(span, message).note(kind.meaning()));
+                None
+            }
+            Some(named) => Some(named),
+            None => {
+                let message = format!(
+                    "`{key}` takes error types such as `Timeout`, `exit 75`, `http 503` and `http 5xx`, not `{text}`"
+                );
+                let problem = Check::UnknownChoice.at(span, message);
+                let near = nearest(&text, FailureKind::ALL.into_iter().map(FailureKind::name));
+                self.report(if let Some(near) = near {
+                    problem.did_you_mean(near)
+                } else {
+                    let kinds = words::names(FailureKind::ALL.into_iter().map(FailureKind::name));
+                    problem.note(format!("error types: {kinds}"))
+                });
+                None
+            }
+        }
     }
 }
 

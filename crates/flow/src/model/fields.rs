@@ -225,18 +225,8 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
     walk.fields
 }
 
-/// The limits of a loop, which are evaluated when it begins.
-pub fn loop_fields(of: &Loop) -> Vec<StepField<'_>> {
-    let Loop {
-        initial: _,
-        max_steps,
-        max_iterations,
-        max_edge_revisits,
-        max_stall,
-        timeout,
-        backoff,
-        maintain: _,
-    } = of;
+/// The limits of a run, which are evaluated when it begins: its time, and those of a loop.
+pub fn limit_fields(workflow: &Workflow) -> Vec<StepField<'_>> {
     let field = |key: &'static str, kind| StepField {
         key,
         name: key.into(),
@@ -244,6 +234,10 @@ pub fn loop_fields(of: &Loop) -> Vec<StepField<'_>> {
         moment: Moment::Params,
         owner: FieldOwner::Workflow,
     };
+    let timeout = workflow.timeout.iter().map(|timeout| field("timeout", FieldKind::TimeLimit(timeout)));
+    let Shape::Loop(of) = &workflow.shape else { return timeout.collect() };
+    let Loop { initial: _, max_steps, max_iterations, max_edge_revisits, max_stall, backoff, maintain: _ } =
+        &**of;
     let counts = [
         ("max_iterations", max_iterations, 1),
         ("max_steps", max_steps, 1),
@@ -253,7 +247,6 @@ pub fn loop_fields(of: &Loop) -> Vec<StepField<'_>> {
     let counts = counts
         .into_iter()
         .filter_map(|(name, count, least)| Some(field(name, FieldKind::Count(count.as_ref()?, least))));
-    let timeout = timeout.iter().map(|timeout| field("timeout", FieldKind::TimeLimit(timeout)));
     let backoff = backoff.iter().map(|backoff| field("backoff", FieldKind::Pause(backoff)));
     counts.chain(timeout).chain(backoff).collect()
 }
@@ -348,7 +341,7 @@ impl<'f> Walk<'f> {
     }
 
     fn retry(&mut self, retry: &'f Retry) {
-        let Retry { attempts, backoff: _, delay, max_delay, jitter: _ } = retry;
+        let Retry { attempts, backoff: _, delay, max_delay, jitter: _, conditions: _ } = retry;
         self.add("retry.attempts", FieldKind::Count(attempts, 1));
         self.add("retry.delay", FieldKind::Pause(delay));
         self.add("retry.max_delay", FieldKind::Pause(max_delay));
@@ -453,6 +446,7 @@ impl<'f> Walk<'f> {
                 self.add_as("content", eco_format!("{base}.content"), FieldKind::Content(content, *format));
             }
             Action::Value(value) => self.add("value", FieldKind::Value(value)),
+            Action::Fail(message) => self.add("fail", FieldKind::Text(message)),
             Action::Workflow(Call { path, with }) => {
                 self.add("workflow", FieldKind::Name(path));
                 for given in with {

@@ -17,12 +17,12 @@ use super::context::{OUTER, not_known};
 use super::graph::NodeDependency;
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::StepOrder;
-use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
+use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, RUN, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, hint_for_root};
 use crate::model::{
     self, Action, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach, SECRETS_ROOT, Setting, Step,
-    StepField, ToolCall, agent_fields, loop_fields, server_fields, step_fields,
+    StepField, ToolCall, agent_fields, limit_fields, server_fields, step_fields,
 };
 use crate::problem::{self, PlaceFinder, Problem};
 use crate::shell::{Argv, ShellScript};
@@ -256,6 +256,11 @@ impl Checker<'_> {
         self.plan.lists[0].graph.is_some()
     }
 
+    /// Whether something runs when the outcome of the run is known.
+    pub(super) fn has_outcome(&self) -> bool {
+        !self.plan.run_parts.is_empty()
+    }
+
     pub(super) fn is_loop(&self) -> bool {
         matches!(self.plan.workflow.shape, model::Shape::Loop(_))
     }
@@ -264,6 +269,7 @@ impl Checker<'_> {
     pub(super) fn is_root(&self, name: &str) -> bool {
         ROOTS.contains(&name)
             || name == PAYLOAD && self.is_graph()
+            || name == RUN && self.has_outcome()
             || MAP_REDUCE_ROOTS.contains(&name) && self.plan.is_map_reduce()
             || LOOP_ROOTS.contains(&name) && self.is_loop()
     }
@@ -384,10 +390,7 @@ impl Checker<'_> {
         }
         self.locks(&workflow.locks);
         let locks = workflow.locks.iter().map(Readable::Text);
-        let limits = match &workflow.shape {
-            model::Shape::Loop(of) => loop_fields(of),
-            _ => Vec::new(),
-        };
+        let limits = limit_fields(&workflow);
         let shared = agents.chain(servers).chain(limits).flat_map(|field| readable(field.kind));
         for field in context.chain(env).chain(locks).chain(shared) {
             if self.is_full() {
@@ -639,7 +642,7 @@ impl Checker<'_> {
             Some(shape) => self.names.with_prev(reader.scope, shape),
             None => self.names.scopes[reader.scope].scope.clone(),
         };
-        self.with_params(reader, scope)
+        self.with_outcome(reader, self.with_params(reader, scope))
     }
 
     fn language_errors(
@@ -777,6 +780,10 @@ impl Checker<'_> {
                 return false;
             }
             (PAYLOAD, _) if self.is_graph() => return false,
+            (RUN, _) if self.has_outcome() => {
+                reads.push(Read::Outcome);
+                return self.reads_outcome(reader, span);
+            }
             ("captured", None) => {
                 reads.push(Read::AllCaptured);
                 return false;

@@ -12,6 +12,7 @@ mod mapreduce;
 mod names;
 mod number;
 mod order;
+mod outcome;
 mod params;
 mod secrets;
 mod set;
@@ -38,6 +39,10 @@ pub const ROOTS: [&str; 11] = [
 
 /// The root of the payload, which only graphs have; other workflows may use the name.
 pub const PAYLOAD: &str = "trigger";
+
+/// The root of the outcome, which only workflows with `on_failure`, `on_success` or `finally` have; others may use
+/// the name.
+pub const RUN: &str = "run";
 
 /// Roots that only a map-reduce has; other workflows may use the names.
 pub const MAP_REDUCE_ROOTS: [&str; 6] = ["agent", "aggregates", "map", "merge", "reduce", "setup"];
@@ -96,8 +101,8 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// All lists of steps. The first one is that of the workflow itself.
     pub lists: Vec<List>,
-    /// The list that always runs at the end.
-    pub finally: Option<ListNumber>,
+    /// The lists that run when the outcome of the run is known, in the order of [`Part::OF_RUN`].
+    pub run_parts: Vec<(Part, ListNumber)>,
     /// What is known of the exports before the run.
     pub export_shape: ValueShape,
     /// The names that `exports` read, without duplicates.
@@ -261,6 +266,8 @@ pub enum Read {
     Map,
     /// The state, and the loop around it.
     State,
+    /// The outcome of the run.
+    Outcome,
 }
 
 impl Plan {
@@ -298,6 +305,17 @@ impl Plan {
     /// The list of a part of a step, if it has one.
     pub fn part(&self, number: StepNumber, part: Part) -> Option<ListNumber> {
         self.steps[number as usize].parts.iter().find(|(known, _)| *known == part).map(|(_, list)| *list)
+    }
+
+    /// The list of the workflow that runs when the outcome of the run is known, if it has one.
+    pub fn run_part(&self, part: Part) -> Option<ListNumber> {
+        self.run_parts.iter().find(|(known, _)| *known == part).map(|(_, list)| *list)
+    }
+
+    /// Whether the outcome of the run is recorded before its last lists run: they read it, or depend on it.
+    pub fn records_outcome(&self) -> bool {
+        let depends = self.run_parts.iter().any(|(part, _)| *part != Part::Finally);
+        depends || self.steps.iter().any(|planned| planned.reads.contains(&Read::Outcome))
     }
 
     /// Whether the steps of a list, or of a list inside of it, do something in the world. A command that a
@@ -346,6 +364,7 @@ impl Action {
             Self::Tool(_) => ActionName::Tool,
             Self::WriteFile(_) => ActionName::WriteFile,
             Self::Value(_) => ActionName::Value,
+            Self::Fail(_) => ActionName::Fail,
             Self::Workflow(_) => ActionName::Workflow,
             Self::ForEach(_) => ActionName::ForEach,
             Self::Condition(_) => ActionName::Condition,
@@ -359,6 +378,9 @@ impl Action {
 impl Part {
     /// All parts, in the order in which their steps are numbered.
     pub const ALL: [Self; 4] = [Self::Do, Self::OnFailure, Self::OnSuccess, Self::Finally];
+
+    /// The lists that a workflow has, too, in the order in which they run.
+    pub const OF_RUN: [Self; 3] = [Self::OnFailure, Self::OnSuccess, Self::Finally];
 
     /// The key of the list.
     pub fn key(self) -> &'static str {

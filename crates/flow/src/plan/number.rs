@@ -15,7 +15,7 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
         workflow,
         steps: Vec::new(),
         lists: Vec::new(),
-        finally: None,
+        run_parts: Vec::new(),
         export_shape: ValueShape::ANY,
         export_reads: Vec::new(),
         old_spellings: Vec::new(),
@@ -33,8 +33,12 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
     if matches!(source.shape, Shape::Graph { .. }) {
         plan.lists[0].graph = Some(Graph::default());
     }
-    if !source.finally.is_empty() {
-        plan.finally = Some(plan.add_list(&source.finally, None, "finally."));
+    for part in Part::OF_RUN {
+        let steps = source.run_part(part);
+        if !steps.is_empty() {
+            let list = plan.add_list(steps, None, &eco_format!("{}.", part.key()));
+            plan.run_parts.push((part, list));
+        }
     }
     plan
 }

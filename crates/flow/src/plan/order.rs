@@ -26,6 +26,8 @@ pub(super) enum RunsBefore {
     Itself,
     /// Never: it runs only if the reader does not.
     Never(StepNumber, Part),
+    /// Never: it runs only if the run fails, or completes, and the reader only if not.
+    OtherOutcome(Part),
 }
 
 /// A condition for a step to have run.
@@ -37,6 +39,8 @@ pub(super) enum RunCondition {
     Part(StepNumber, Part),
     /// The run did not end before.
     Reached,
+    /// The run failed, or completed: this list of the workflow ran.
+    RunPart(Part),
 }
 
 impl StepOrder {
@@ -66,7 +70,11 @@ impl StepOrder {
             let mut made = OutwardWalk::new(plan, made);
             while made.up(&mut conditions) {}
             made.when(&mut conditions);
-            return only(conditions);
+            // Only a run that completed has an end that reads anything.
+            return match plan.run_part(Part::OnFailure) {
+                Some(list) if list == made.list => RunsBefore::OtherOutcome(Part::OnFailure),
+                _ => only(conditions),
+            };
         };
         let (mut made, mut at) = (OutwardWalk::new(plan, made), OutwardWalk::new(plan, reader));
         while made.list != at.list {
@@ -77,7 +85,7 @@ impl StepOrder {
                 Ordering::Equal => made.up(&mut conditions) && at.up(&mut Vec::new()),
             };
             if !moved {
-                return across(plan, &made, conditions);
+                return across(plan, &made, at.list, conditions);
             }
         }
         let (first, second) = (self.positions[made.step as usize], self.positions[at.step as usize]);
@@ -130,15 +138,31 @@ fn only(conditions: Vec<RunCondition>) -> RunsBefore {
     if conditions.is_empty() { RunsBefore::Always } else { RunsBefore::Only(conditions) }
 }
 
-/// The order of two top-level lists: `finally` reads the results of the steps, unless the run ended before.
-fn across(plan: &Plan, made: &OutwardWalk<'_>, mut conditions: Vec<RunCondition>) -> RunsBefore {
-    if plan.finally == Some(made.list) {
-        return RunsBefore::Later;
-    }
-    made.when(&mut conditions);
-    // At the end of a graph every node is over; a list may have ended early.
-    if plan.lists[0].graph.is_none() {
-        conditions.push(RunCondition::Reached);
+/// The order of two top-level lists: the last lists of a run read the results of its steps, unless the run ended
+/// before. In `on_success` it did not.
+fn across(
+    plan: &Plan,
+    made: &OutwardWalk<'_>,
+    reader: ListNumber,
+    mut conditions: Vec<RunCondition>,
+) -> RunsBefore {
+    let part_of =
+        |list: ListNumber| plan.run_parts.iter().find(|(_, known)| *known == list).map(|(part, _)| *part);
+    match (part_of(made.list), part_of(reader)) {
+        (Some(part @ (Part::OnFailure | Part::OnSuccess)), Some(Part::Finally)) => {
+            conditions.push(RunCondition::RunPart(part));
+            made.when(&mut conditions);
+            conditions.push(RunCondition::Reached);
+        }
+        (Some(part @ (Part::OnFailure | Part::OnSuccess)), Some(_)) => return RunsBefore::OtherOutcome(part),
+        (Some(_), _) => return RunsBefore::Later,
+        (None, reader) => {
+            made.when(&mut conditions);
+            // At the end of a graph every node is over; a list may have ended early.
+            if plan.lists[0].graph.is_none() && reader != Some(Part::OnSuccess) {
+                conditions.push(RunCondition::Reached);
+            }
+        }
     }
     only(conditions)
 }

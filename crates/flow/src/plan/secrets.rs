@@ -13,8 +13,8 @@ use super::check::{Checked, Checker, Readable, readable};
 use crate::checks::Check;
 use crate::forms;
 use crate::model::{
-    Field, FieldKind, FieldOwner, Moment, SECRETS_ROOT, SOURCE, SecretSource, Shape, StepField, agent_fields,
-    loop_fields, server_fields, step_fields,
+    Field, FieldKind, FieldOwner, Moment, SECRETS_ROOT, SOURCE, SecretSource, StepField, agent_fields,
+    limit_fields, server_fields, step_fields,
 };
 
 /// What may be made of a secret: whatever it gives can be masked like the secret itself.
@@ -66,10 +66,7 @@ impl Checker<'_> {
         for (_, value) in &workflow.exports {
             self.recorded_secrets("exports", Readable::Value(value));
         }
-        let limits = match &workflow.shape {
-            Shape::Loop(of) => loop_fields(of),
-            _ => Vec::new(),
-        };
+        let limits = limit_fields(&workflow);
         let variables = workflow.env.iter().map(|variable| StepField {
             key: "env",
             name: "env".into(),

@@ -110,6 +110,10 @@ impl Checker<'_> {
                 let message = format!("`{name}` is only set if {} {}", self.title(*owner), outcome(*part));
                 Check::MaybeUnset.at(span, message).hint(default)
             }
+            RunCondition::RunPart(part) => {
+                let message = format!("`{name}` is only set if the run {}", outcome(*part));
+                Check::MaybeUnset.at(span, message).hint(default)
+            }
             RunCondition::Reached => {
                 let message = format!("`{name}` is not set if the run ends before {title}");
                 Check::MaybeUnset.at(span, message).hint(default)
@@ -118,7 +122,7 @@ impl Checker<'_> {
         let has_when = reader
             .step
             .is_some_and(|step| !StepOrder::conditions(self.plan, step, !reader.is_when()).is_empty());
-        let mild = has_when || conditions[0] == RunCondition::Reached;
+        let mild = has_when || matches!(conditions[0], RunCondition::Reached | RunCondition::RunPart(_));
         Problem { severity: if mild { Severity::Warning } else { Severity::Error }, ..problem }
     }
 
@@ -146,6 +150,9 @@ impl Checker<'_> {
                 let owner = self.title(*owner);
                 format!("`{name}` is only set if {owner} {}, and then this does not run", outcome(*part))
             }
+            RunsBefore::OtherOutcome(part) => {
+                format!("`{name}` is only set if the run {}, and then this does not run", outcome(*part))
+            }
             _ if is_id => format!("`{name}` runs later: {title}"),
             _ => format!("`{name}` is captured later: {title}"),
         };
@@ -153,7 +160,7 @@ impl Checker<'_> {
     }
 }
 
-/// The outcome of a step after which this part runs.
+/// The outcome of a step, or of the run, after which this part runs.
 fn outcome(part: Part) -> &'static str {
     if part == Part::OnFailure { "fails" } else { "succeeds" }
 }

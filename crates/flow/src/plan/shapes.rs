@@ -18,8 +18,8 @@ impl Checker<'_> {
     /// Finds out what each step leaves.
     pub(super) fn fill_shapes(&self) {
         self.fill_list(0);
-        if let Some(finally) = self.plan.finally {
-            self.fill_list(finally);
+        for (_, list) in &self.plan.run_parts {
+            self.fill_list(*list);
         }
         for scope in &self.names.scopes {
             for named in scope.names.values().filter(|named| named.captures.len() > 1) {

@@ -76,6 +76,7 @@ pub(super) fn item_ended_fields(ended: &ItemEnded) -> StoredFields {
     fields.push(("attempts", Value::from(ended.attempts)));
     fields.push(("duration_ms", Value::from(ended.duration_ms)));
     fields.extend(ended.branch.as_ref().map(|branch| ("branch", Value::from(branch))));
+    fields.extend(ended.not_retried.as_ref().map(|why| ("not_retried", Value::from(why))));
     fields
 }
 
@@ -87,5 +88,6 @@ pub(super) fn read_item_ended(reader: &mut FieldReader<'_>) -> FieldResult<ItemE
         attempts: reader.attempt("attempts")?,
         duration_ms: reader.count("duration_ms")?,
         branch: reader.optional_text("branch")?,
+        not_retried: reader.optional_text("not_retried")?,
     })
 }

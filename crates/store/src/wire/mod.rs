@@ -43,7 +43,7 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
-pub const KINDS: [(&str, &str); 17] = [
+pub const KINDS: [(&str, &str); 18] = [
     (
         "run_started",
         "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
@@ -59,8 +59,9 @@ pub const KINDS: [(&str, &str); 17] = [
     ("retrying", "an attempt failed, another begins later"),
     ("unresolved", "a condition, list or field has no value: the step failed before it began"),
     ("finished", "a step is done: its value and meta data"),
-    ("bounded", "what holds for a loop is known: it begins"),
+    ("bounded", "the limits of the run are known: its steps begin"),
     ("judged", "a state was judged: its verdict, why, and the state that follows"),
+    ("outcome_known", "the steps of the run have ended: how, why, and how long they took"),
     ("paused", "the run stopped before its end"),
     ("resumed", "the run goes on"),
     ("run_ended", "the run is over"),
@@ -154,6 +155,9 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
             ("bounded", vec![("computed", computed_list(computed)), ("bounds", limits_value(limits))])
         }
         EventKind::Judged(judged) => ("judged", judged_fields(judged)),
+        EventKind::OutcomeKnown { outcome, run } => {
+            ("outcome_known", vec![("outcome", Value::from(outcome.name())), ("run", datum(run))])
+        }
         EventKind::RunEnded { outcome, exports, ended } => {
             let mut fields = vec![("outcome", Value::from(outcome.name())), ("exports", datum(exports))];
             fields.extend(ended.iter().flat_map(loop_end_fields));
@@ -215,11 +219,7 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
         "paused" => EventKind::Paused { reason: reader.text("reason")?.into() },
         "resumed" => EventKind::Resumed { failed: reader.has("failed") && reader.bool("failed")? },
         "run_ended" => EventKind::RunEnded {
-            outcome: {
-                let name = reader.text("outcome")?;
-                let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == name);
-                known.ok_or_else(|| format!("there is no outcome `{name}`"))?
-            },
+            outcome: read_outcome(reader)?,
             exports: read_datum(reader.value("exports")?)?,
             ended: read_loop_end(reader)?,
         },
@@ -227,7 +227,16 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
             computed: read_computed_list(reader)?,
             limits: read_limits(reader.value("bounds")?)?,
         },
+        "outcome_known" => {
+            EventKind::OutcomeKnown { outcome: read_outcome(reader)?, run: read_datum(reader.value("run")?)? }
+        }
         "judged" => EventKind::Judged(Box::new(read_judged(reader)?)),
         _ => return Err("this program does not know the kind".to_owned()),
     })
+}
+
+fn read_outcome(reader: &mut FieldReader<'_>) -> FieldResult<Outcome> {
+    let name = reader.text("outcome")?;
+    let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == name);
+    known.ok_or_else(|| format!("there is no outcome `{name}`"))
 }

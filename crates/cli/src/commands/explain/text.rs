@@ -404,7 +404,12 @@ fn headline(told: &StepExplanation) -> String {
         (Some(ended), _) if ended.output.status == Status::Failed => {
             let error = ended.output.meta.get(names::ERROR).map(ToString::to_string);
             let error = error.map_or(String::new(), |error| format!(": {}", first_line(&error)));
-            let again = if ended.retried { ", tried again" } else { "" };
+            let why = ended.output.meta.get(names::NOT_RETRIED);
+            let again = match (ended.retried, why) {
+                (true, _) => ", tried again".to_owned(),
+                (false, Some(why)) => format!(", not tried again: {why}"),
+                (false, None) => String::new(),
+            };
             (BAD, format!("failed{error}{again}"))
         }
         (Some(ended), Evaluated::Condition) if ended.output.status == Status::Skipped => {

@@ -41,11 +41,14 @@ pub(crate) fn workflow(seed: u64, style: Style) -> String {
         generator.text.push_str("steps:\n");
         generator.list(1, &mut Names::default(), 0);
     }
-    if generator.random.percent(40) {
-        generator.text.push_str("finally:\n");
-        generator.left = generator.left.max(4);
-        // Any step may not have run by then.
-        generator.list(1, &mut Names::default(), 0);
+    for (part, percent) in [("finally", 40), ("on_failure", 50), ("on_success", 40)] {
+        if generator.random.percent(percent) {
+            generator.text.push_str(part);
+            generator.text.push_str(":\n");
+            generator.left = generator.left.max(4);
+            // Any step may not have run by then.
+            generator.list(1, &mut Names { outcome: true, ..Names::default() }, 0);
+        }
     }
     generator.text
 }
@@ -61,6 +64,8 @@ struct Names {
     prev: bool,
     /// What of the phases can be read.
     phases: Vec<&'static str>,
+    /// Whether the outcome of the run is known.
+    outcome: bool,
 }
 
 struct Generator {
@@ -235,9 +240,13 @@ impl Generator {
         if self.random.percent(30) {
             let attempts = 2 + self.random.below(2);
             let delay = self.delay();
+            let conditions = ["", "", "", ", on: [Signal]", ", on: [Timeout, File]", ", not_on: Signal"];
+            // Bits that decide nothing else.
+            let bits = self.random.clone().number() / 100 % 6;
+            let conditions = conditions[usize::try_from(bits).unwrap_or(0)];
             self.line(
                 indent,
-                &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential}}"),
+                &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential{conditions}}}"),
             );
         }
         if self.style.on_crash && self.random.percent(50) {
@@ -261,6 +270,9 @@ impl Generator {
             if self.random.percent(40) {
                 let _ = write!(text, "${{{phase}}} ");
             }
+        }
+        if names.outcome && self.random.percent(40) {
+            text.push_str("${run.status} ${run.failed} ");
         }
         if names.prev && self.random.percent(30) {
             text.push_str("${prev} ");

@@ -9,7 +9,10 @@ use ecow::EcoString;
 use threadline_engine::event::{Address, Status};
 use threadline_engine::machine::Outcome;
 use threadline_engine::simulator::chance::{Fate, Fated};
-use threadline_flow::model::{Action, ForEach, OnItemFailure, Phase, Retry, Setting, Step};
+use threadline_flow::fields::FailureKind;
+use threadline_flow::model::{
+    Action, FailureMatch, ForEach, OnItemFailure, Phase, Retry, RetryConditions, Setting, Step,
+};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
 /// What came of a workflow.
@@ -33,11 +36,17 @@ pub(crate) fn expect(plan: &Arc<Plan>, fate: Fate) -> Expected {
         items: BTreeMap::new(),
         begun: BTreeMap::new(),
         mapped: None,
+        outcome: None,
         racy: false,
     };
     let mut well = walk.list(0, &Address::root(), None).0;
-    if let Some(list) = plan.finally {
-        well &= walk.list(list, &Address::finally(), None).0;
+    let after = if well { Part::OnSuccess } else { Part::OnFailure };
+    for part in [after, Part::Finally] {
+        let outcome = if well { Outcome::Completed } else { Outcome::Failed };
+        walk.outcome = i64::try_from(outcome.name().len()).ok();
+        if let Some(list) = plan.run_part(part) {
+            well &= walk.list(list, &Address::of_run(part), None).0;
+        }
     }
     let Names { outputs, captured, .. } = walk.scopes.remove(0);
     Expected {
@@ -66,6 +75,8 @@ struct Walk<'p> {
     begun: BTreeMap<Address, u32>,
     /// How many items the map has, while it goes on.
     mapped: Option<i64>,
+    /// How the run has ended so far, for the lists that run then.
+    outcome: Option<i64>,
     racy: bool,
 }
 
@@ -147,7 +158,16 @@ impl Walk<'_> {
         if !self.fate.evaluates(&fated, "fields") {
             return None;
         }
-        let attempts = step.retry.as_ref().map_or(1, attempts);
+        let kind = match &step.action {
+            Action::WriteFile(_) => FailureKind::File,
+            _ => FailureKind::Signal,
+        };
+        let is_refused = |retry: &Retry| {
+            let names = |list: &[FailureMatch]| list.contains(&FailureMatch::Kind(kind));
+            let RetryConditions { on, not_on } = &retry.conditions;
+            names(not_on) || on.as_ref().is_some_and(|on| !names(on))
+        };
+        let attempts = step.retry.as_ref().filter(|retry| !is_refused(retry)).map_or(1, attempts);
         let well = (1..=attempts).any(|attempt| self.fate.well(&fated, attempt));
         well.then(|| self.fate.value(&fated, &self.reads(number, prev)))
     }
@@ -228,7 +248,7 @@ impl Walk<'_> {
         let inner = |ask: &dyn Fn(&Names) -> Option<i64>| self.scopes.iter().rev().find_map(ask);
         let reads = &self.plan.steps[number as usize].reads;
         let (mut outputs, mut captured, mut before, mut item) = (Vec::new(), Vec::new(), None, None);
-        let (mut phases, mut map) = (Vec::new(), None);
+        let (mut phases, mut map, mut outcome) = (Vec::new(), None, None);
         let of_run = |name: &str| self.scopes.first().and_then(|names| names.outputs.get(name).copied());
         for read in reads {
             match read {
@@ -237,12 +257,13 @@ impl Walk<'_> {
                 Read::Prev => before = prev,
                 Read::Item => item = inner(&|names| names.item),
                 Read::AllCaptured | Read::State => {}
+                Read::Outcome => outcome = self.outcome,
                 Read::Phase(name) => phases.extend(of_run(name)),
                 Read::Map => map = of_run("map").or(self.mapped),
             }
         }
         let own = outputs.into_iter().chain(captured).chain(before).chain(item);
-        own.chain(phases).chain(map).collect()
+        own.chain(phases).chain(map).chain(outcome).collect()
     }
 }
 

@@ -36,6 +36,13 @@ pub(crate) fn workflow(seed: u64) -> String {
         let pause = ["1ms", "2s", "1h"][usize::try_from(random.below(3)).unwrap_or(0)];
         let _ = writeln!(text, "backoff: {pause}");
     }
+    // Bits that decide nothing else: the rest of the loop is the same with these lists and without.
+    for (part, percent) in [("on_failure", 60), ("on_success", 40), ("finally", 40)] {
+        let bits = Random::new(seed ^ part.len() as u64).number();
+        if bits % 100 < percent {
+            let _ = writeln!(text, "{part}: [{{argv: [work, '${{run.status}}'], continue_on_error: true}}]");
+        }
+    }
     text.push_str("states:\n");
     let mut bad = false;
     for state in 0..count {
@@ -300,11 +307,15 @@ impl<'p> Walk<'p> {
             Some(FAILED) => "error".into(),
             _ => self.fate.verdict(&fated, &self.reads(position, prev.as_ref())).into(),
         };
-        if let Some(left) = left {
-            self.prev = Some((left, verdict.clone()));
-        }
         let Some(state) = &step.state else { panic!("no state") };
         let to = self.route(position, &verdict);
+        let leads_on = if state.terminal.is_some() { verdict != "error" } else { to.is_some() };
+        match left {
+            Some(left) => self.prev = Some((left, verdict.clone())),
+            // One that did nothing leaves its verdict.
+            None if leads_on => self.prev = Some((0, verdict.clone())),
+            None => {}
+        }
         self.came.push((at.clone(), verdict.clone(), to.map(|to| self.name(to))));
         match (state.terminal, to) {
             (Some(_), _) if verdict == "error" => {}

@@ -18,7 +18,7 @@ const MAX_NAMED: usize = 5;
 enum LoopPosition {
     /// A state, by its position.
     State(usize),
-    /// The steps of `finally`.
+    /// The steps that run when the loop has ended.
     Finally,
     /// `exports`, after the loop ended successfully.
     End,

@@ -53,7 +53,7 @@ impl Checker<'_> {
             || spec.max_iterations.is_some()
             || spec.max_edge_revisits.is_some()
             || spec.max_stall.is_some()
-            || spec.timeout.is_some();
+            || self.plan.workflow.timeout.is_some();
         let Some(graph) = self.loop_graph.as_ref().filter(|_| !limited && !spec.maintain) else { return };
         let steps = &self.plan.workflow.steps;
         let ending = graph.leading_to((0..steps.len()).filter(|at| is_terminal(&steps[*at])));

@@ -75,6 +75,7 @@ fn with(object: &ObjectSpec, key: &KeySpec, value: &str) -> String {
         "computed" => format!("computed: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "secret" => format!("secrets: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
+        "defaults" => format!("defaults: {{{key}}}\nsteps: [{{shell: a}}]"),
         "http" => format!("[{{http: {{{key}}}}}]"),
         "shell_tool" => format!("[{{tool: shell, params: {{{key}}}}}]"),
         "server" if key.starts_with("headers:") => {

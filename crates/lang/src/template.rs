@@ -251,6 +251,11 @@ impl Expression {
         self.source().get(reference.span.range()) == Some(bare.trim())
     }
 
+    /// The text of `cmd("text", arguments...)`, and the number of its arguments.
+    pub fn command_call(&self) -> Option<(&str, usize)> {
+        self.program.command_call(self.root)
+    }
+
     /// Evaluates the expression. The first problem is the error.
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         session.begin();

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_flow::model::Computed;
-use threadline_flow::shell::{BindError, Dialect, ShellProblem, analyse_command};
+use threadline_flow::shell::{
+    BindError, Dialect, ShellProblem, UnknownPolicy, analyse_command, analyse_command_call,
+};
 use threadline_lang::diag::{Severity, nearest, words};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
@@ -150,6 +152,13 @@ impl RealWorld<'_> {
     fn command(&self, command: &str, arguments: &[String]) -> Result<Value, ComputeError> {
         if command.contains('\0') || arguments.iter().any(|argument| argument.contains('\0')) {
             return Err(failed("a command cannot hold a NUL character", None));
+        }
+        // What the text does with its arguments is looked at here, too: not every caller checks a file first.
+        let (argv, problems) = analyse_command_call(command, arguments.len(), UnknownPolicy::Trust);
+        let refused = problems.into_iter().find(|problem| problem.severity == Severity::Error);
+        let refused = refused.or_else(|| argv.check_values(arguments.iter().map(String::as_str)));
+        if let Some(problem) = refused {
+            return Err(failed(&*problem.message, problem.hint.as_deref()));
         }
         self.shell(command, arguments, &self.env, command)
     }

@@ -1,8 +1,10 @@
 //! Checks the commands of steps: shell text and arguments, with the names that are in scope.
 
+use std::sync::Arc;
+
 use ecow::EcoString;
 use threadline_lang::diag::{Severity, Span};
-use threadline_lang::{Embedded, Error, Origin, Reference, Scope, Template, Type};
+use threadline_lang::{Embedded, Error, Expression, Origin, Reference, Scope, Template, Type};
 
 use super::check::{Checker, Handled, Reader, is_handled};
 use super::{LOOP_ROOTS, ROOTS, Read};
@@ -237,7 +239,9 @@ impl Checker<'_> {
 
     /// Analyses the text of `cmd:`, in which references are bound as in a step.
     pub(super) fn bound_command(&mut self, origin: &Origin, reference: &Reference) {
-        let Some(text) = reference.path.strip_prefix("cmd:") else { return };
+        let Some(text) = reference.path.strip_prefix("cmd:") else {
+            return self.command_call(origin, reference);
+        };
         let (script, problems) = shell::analyse_command(text, Dialect::Bash, &self.plan.workflow.syntax);
         if script.is_empty() {
             return;
@@ -246,6 +250,17 @@ impl Checker<'_> {
         for problem in problems {
             let span = Span { start: from + problem.span.start, end: from + problem.span.end };
             self.shell_problem(&ShellProblem { span, fix: None, ..problem }, origin);
+        }
+    }
+
+    /// Analyses `cmd("text", arguments...)`: the text uses its arguments as `$1`, `$2` and so on.
+    fn command_call(&mut self, origin: &Origin, reference: &Reference) {
+        let workflow = Arc::clone(&self.plan.workflow);
+        let Ok(expression) = Expression::parse(reference.path.clone(), &workflow.syntax) else { return };
+        let Some((text, arguments)) = expression.command_call() else { return };
+        let (_, problems) = shell::analyse_command_call(text, arguments, workflow.unknown_commands);
+        for problem in problems {
+            self.shell_problem(&ShellProblem { span: reference.span, fix: None, ..problem }, origin);
         }
     }
 

@@ -58,6 +58,38 @@ impl Argv {
         (argv, problems)
     }
 
+    /// Analyses `bash -c TEXT bash ARGUMENTS...`, in which the arguments are values.
+    pub(super) fn of_command_call(
+        text: &str,
+        arguments: usize,
+        context: &AnalysisContext<'_>,
+    ) -> (Self, Vec<(usize, ShellProblem)>) {
+        let mut argv = Self { entries: Vec::new(), slots: Vec::new(), refused: Vec::new() };
+        let (mut problems, mut words) = (Vec::new(), Vec::new());
+        for text in ["bash", "-c", text, "bash"] {
+            words.push(argv.entry(words.len(), vec![TextPiece::Text(text.into())], &mut problems));
+        }
+        for _ in 0..arguments {
+            // What it reads does not matter: the value is given when it is checked.
+            let value = pieces(&EcoString::from("${value}"), context.syntax).unwrap_or_default();
+            words.push(argv.entry(words.len(), value, &mut problems));
+        }
+        argv.inspect(words, context, &mut problems);
+        (argv, problems)
+    }
+
+    /// Checks values in the order of the references, without evaluating these.
+    pub fn check_values<'v>(&self, values: impl IntoIterator<Item = &'v str>) -> Option<ShellProblem> {
+        let mut binder = Binder::default();
+        for (slot, value) in self.slots.iter().zip(values) {
+            binder.check_hazards(slot, value);
+        }
+        binder.errors.into_iter().find_map(|error| match error {
+            BindError::Refused(problem) => Some(problem),
+            BindError::Evaluation(_) => None,
+        })
+    }
+
     fn entry(
         &mut self,
         at: usize,

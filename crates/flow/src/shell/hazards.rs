@@ -430,6 +430,7 @@ pub static HAZARDS: &[&Hazard] = &[
         fix: "pass it as a variable: `jq --arg v ${v} '.name = $v'`",
         example: "jq -n \".name = ${v}\"",
     },
+    &EVAL_COMMAND,
     &Hazard {
         id: "sql-option",
         effect: "is run as SQL or as a command of the client",
@@ -650,6 +651,16 @@ pub(super) static LOOP_NAME: Hazard = Hazard {
     rule: HazardRule::Refuse,
     fix: "write out the name: `for NAME in ...`",
     example: "for ${v} in a b; do :; done",
+};
+
+pub(super) static EVAL_COMMAND: Hazard = Hazard {
+    id: "eval-command",
+    effect: "is run as a program in another language",
+    programs: &["deno"],
+    selector: ArgSelector::After(&["eval"]),
+    rule: HazardRule::Refuse,
+    fix: "write the program into a file, and pass the value as an argument: `deno run main.ts ${v}`",
+    example: "deno eval ${v}",
 };
 
 pub(super) static SCRIPT_FILE: Hazard = Hazard {

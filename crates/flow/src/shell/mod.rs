@@ -235,11 +235,24 @@ pub fn analyse(text: &str, context: &AnalysisContext<'_>) -> (ShellScript, Vec<S
         slot.begins_word |= other.begins_word;
         slot.is_split |= other.is_split;
     }
+    // Where bash finds other references, it reads the text in another way, and all of its errors count.
     let same = script.slots.len() == as_bash.slots.len();
     let serious = more.into_iter().filter(|problem| {
-        same && matches!(problem.id, "shell-evaluates" | "shell-not-known") && !problems.contains(problem)
+        let counts = matches!(problem.id, "shell-evaluates" | "shell-not-known")
+            || !same && problem.severity == Severity::Error;
+        counts && !problems.contains(problem)
     });
-    let serious: Vec<_> = serious.collect();
+    let mut serious: Vec<_> = serious.collect();
+    if !same && problems.iter().chain(&serious).all(|problem| problem.severity != Severity::Error) {
+        serious.push(ShellProblem {
+            id: "shell-unknown",
+            severity: Severity::Error,
+            span: Span::default(),
+            message: "dash and bash read this text in different ways, and `sh` can be either".to_owned(),
+            hint: Some("name the shell: `shell_program: bash`".to_owned()),
+            fix: None,
+        });
+    }
     script.refused.extend(serious.iter().filter(|problem| problem.severity == Severity::Error).cloned());
     problems.extend(serious);
     for (name, hazards) in as_bash.environment {
@@ -294,6 +307,19 @@ fn refuse_overlap(edits: &[Edit]) -> Option<ShellProblem> {
 pub fn analyse_command(text: &str, dialect: Dialect, syntax: &Syntax) -> (ShellScript, Vec<ShellProblem>) {
     let roots = |name: &str| name.bytes().any(|byte| byte.is_ascii_lowercase());
     analyse(text, &AnalysisContext::new(dialect, syntax, &roots))
+}
+
+/// Analyses the text of `cmd("text", arguments...)`, whose arguments are values in the positional parameters of
+/// a shell.
+pub fn analyse_command_call(
+    text: &str,
+    arguments: usize,
+    unknown: UnknownPolicy,
+) -> (Argv, Vec<ShellProblem>) {
+    let syntax = Syntax::DEFAULT;
+    let context = AnalysisContext { unknown, ..AnalysisContext::new(Dialect::Posix, &syntax, &|_| true) };
+    let (argv, problems) = Argv::of_command_call(text, arguments, &context);
+    (argv, problems.into_iter().map(|(_, problem)| problem).collect())
 }
 
 impl ShellScript {

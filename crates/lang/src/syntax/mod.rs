@@ -268,6 +268,16 @@ impl Program {
         }
     }
 
+    /// The text of a command that takes arguments, and the number of these.
+    pub(crate) fn command_call(&self, id: NodeId) -> Option<(&str, usize)> {
+        let SyntaxNode::Compute { kind, args } = self.node(id) else { return None };
+        let ("cmd", [command, arguments @ ..]) = (kind.as_str(), self.list(*args)) else { return None };
+        match self.node(*command) {
+            SyntaxNode::Const(text) => Some((text.as_str()?, arguments.len())),
+            _ => None,
+        }
+    }
+
     /// The text of a name.
     #[inline]
     pub(crate) fn name(&self, name: Name) -> &str {

@@ -143,7 +143,8 @@ impl ValueFollower<'_> {
             }
             let content = self.content(&words[at]);
             self.apply_to_fact(&content, &SCRIPT_FILE, "this file", &words[at].range());
-            if script == Some(at) && !words[at].word().literal.contains('/') {
+            let starts_shell = SHELLS.contains(&name) && script != Some(at);
+            if (script == Some(at) || starts_shell) && !words[at].word().literal.contains('/') {
                 self.apply_to_script_name(&words[at]);
             }
         }
@@ -196,6 +197,9 @@ impl ValueFollower<'_> {
                 for at in 1..words.len().saturating_sub(1) {
                     if words[at].text().is_some_and(|text| marks.contains(&text)) {
                         self.apply_after(hazard, &words[at + 1..]);
+                        if hazard.is(&hazards::EVAL_COMMAND) {
+                            words[at + 2..].iter().for_each(|word| self.apply_to_word(word, hazard));
+                        }
                     }
                 }
             }

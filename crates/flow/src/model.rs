@@ -418,6 +418,8 @@ pub struct Import {
     pub workflow: EcoString,
     /// Where the name stands.
     pub span: Span,
+    /// What it exports, where somebody has looked at a run of it.
+    pub exports: Option<ValueShape>,
 }
 
 /// A variable of a step's environment.

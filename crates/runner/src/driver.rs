@@ -28,7 +28,7 @@ use crate::project::Project;
 use crate::secrets::RunSurroundings;
 pub use crate::stop::Stop;
 use crate::teller::{self, NoticeSender};
-use crate::tools::{ServerSurroundings, Servers};
+use crate::tools::{KeptListings, ServerSurroundings, Servers};
 use crate::values::Values;
 use crate::worktrees::WorktreeError;
 
@@ -207,6 +207,7 @@ fn drive(
         spool: journal.store().spool_folder(),
         control: control.clone(),
         masks: surroundings.masks().cloned(),
+        kept: Some(KeptListings::of_store(&project.store())),
     }));
     let is_graph = plan.lists[0].graph.is_some();
     let shared = DrivenRun {

@@ -60,6 +60,12 @@ pub(crate) fn store_of(
     Err(CommandFailure::NotStarted(vec![Report::with_hint(doubt, &hint)]))
 }
 
+/// The store of a project, if there is one and nobody else has put it there.
+pub(crate) fn own_store(project: &Project) -> Option<PathBuf> {
+    let store = project.store();
+    (store.is_dir() && trust::check(&store, StoreUse::Write).is_ok()).then_some(store)
+}
+
 pub(crate) fn cannot_start(message: &str) -> CommandFailure {
     CommandFailure::NotStarted(vec![Report::plain(message)])
 }

@@ -3,10 +3,11 @@
 //! The servers are started for that and stopped at once; no tool is called.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anstyle::Style;
 use ecow::EcoString;
-use threadline_engine::evaluate::{self, FieldError};
+use threadline_engine::evaluate::{self, FieldError, ResolvedServer};
 use threadline_expect::JsonSchema;
 use threadline_flow::checks::Check;
 use threadline_flow::model::{Action, Server};
@@ -19,10 +20,12 @@ use threadline_lang::{Scope, Session, Type, Types, Value, ValueShape};
 use threadline_runner::process::{self, Control, Environment};
 use threadline_runner::project::Project;
 use threadline_runner::secrets::{RunSurroundings, SecretReading};
-use threadline_runner::tools::{Listing, ServerSurroundings, Servers, Tool, unchecked_parameters};
+use threadline_runner::tools::{
+    KeptListings, Listing, ServerSurroundings, Servers, Tool, unchecked_parameters,
+};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
-use super::history::project;
+use super::history::{own_store, project};
 use super::preview::run_scope;
 use super::{print, print_styled, surroundings_of};
 use crate::arguments::ToolsArguments;
@@ -69,18 +72,77 @@ pub(crate) fn tools(call: &ToolsArguments) -> Result<(), CommandFailure> {
 /// Checks the tools that the steps of a plan call against the servers, which are started for that and stopped at once.
 pub(super) fn problems(file: &SourceFile, plan: &Plan, project: &Project) -> Vec<Problem> {
     let servers: Vec<&Server> = plan.workflow.servers.iter().collect();
-    let given = plan.workflow.inputs.iter();
-    let given = given.filter_map(|input| Some((input.name.clone(), input.default.clone()?)));
-    let inputs = Value::record(given);
     let surroundings = match RunSurroundings::read(plan, project, SecretReading::All) {
         Ok(surroundings) => surroundings,
         Err(problems) => return problems,
     };
-    let scope = run_scope(plan, inputs, None);
+    let scope = run_scope(plan, default_inputs(plan), None);
     let (found, mut problems) = list_servers(plan, &servers, project, &scope, &surroundings);
     problems.extend(check_parameters(plan, &found));
     problems.extend(check_results(file, &found));
     problems
+}
+
+/// Checks the tools that the steps of a plan call against what the servers said when they were last greeted. No server
+/// is started; one that never was is not known.
+pub(super) fn kept_problems(file: &SourceFile, plan: &Plan, project: &Project, store: &Path) -> Vec<Problem> {
+    let kept = KeptListings::of_store(store);
+    let Ok(surroundings) = RunSurroundings::read(plan, project, SecretReading::WithoutPrograms) else {
+        return Vec::new();
+    };
+    let scope = run_scope(plan, default_inputs(plan), None);
+    let servers = plan.workflow.servers.iter();
+    let found: Vec<ListedServer<'_>> = servers
+        .filter_map(|server| {
+            let listing = kept.read(&resolve(plan, server, project, &scope, &surroundings).ok()?)?;
+            Some(ListedServer { name: &server.name, listing })
+        })
+        .collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let mut problems = check_parameters(plan, &found);
+    problems.extend(check_results(file, &found));
+    let again = "the server said so when it was last started; `threadline check --tools` asks it again";
+    problems.into_iter().map(|problem| problem.note(again)).collect()
+}
+
+/// The inputs that have defaults.
+fn default_inputs(plan: &Plan) -> Value {
+    let given = plan.workflow.inputs.iter();
+    Value::record(given.filter_map(|input| Some((input.name.clone(), input.default.clone()?))))
+}
+
+/// A server with its values.
+fn resolve(
+    plan: &Plan,
+    server: &Server,
+    project: &Project,
+    scope: &Scope,
+    surroundings: &RunSurroundings,
+) -> Result<ResolvedServer, Vec<Problem>> {
+    let scope = &surroundings.reveal(&plan.workflow, scope);
+    let masked = |text: String| surroundings.masks().map_or(text.clone(), |masks| masks.masked_text(&text));
+    let mut world = RealWorld {
+        folder: Folder::new(project.here()),
+        project,
+        env: surroundings.environment(&plan.workflow, Environment::inherited()),
+        commands: Commands::Refused("nothing of the workflow is run"),
+        computed: &[],
+        control: Control::new(),
+        spool: std::env::temp_dir(),
+        masks: surroundings.masks().cloned(),
+    };
+    let mut session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
+    evaluate::server(&plan.workflow, server, scope, &mut session).map_err(|errors| {
+        let problem = |error: &FieldError| error.problem(plan.workflow.file.text());
+        let problems = errors.iter().map(problem).map(|problem| Problem {
+            message: masked(problem.message),
+            notes: problem.notes.into_iter().map(masked).collect(),
+            ..problem
+        });
+        problems.collect()
+    })
 }
 
 /// Checks what steps read of the results of tools, as far as the servers say what these are.
@@ -122,42 +184,23 @@ fn list_servers<'p>(
     surroundings: &RunSurroundings,
 ) -> (Vec<ListedServer<'p>>, Vec<Problem>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
-    let env = surroundings.environment(&plan.workflow, Environment::inherited());
-    let scope = &surroundings.reveal(&plan.workflow, scope);
-    let masked = |text: String| surroundings.masks().map_or(text.clone(), |masks| masks.masked_text(&text));
     // If orphans cannot be adopted, they are still found by their mark.
     let _ = process::adopt_orphans();
     let run = uuid::Uuid::new_v4().to_string();
     let servers = Servers::new(ServerSurroundings {
-        env: env.clone(),
+        env: surroundings.environment(&plan.workflow, Environment::inherited()),
         run: run.clone(),
         here: project.here().to_owned(),
         spool: std::env::temp_dir(),
         control: Control::new(),
         masks: surroundings.masks().cloned(),
+        kept: own_store(project).map(|store| KeptListings::of_store(&store)),
     });
     for server in wanted {
-        let commands = Commands::Refused("nothing of the workflow is run");
-        let mut world = RealWorld {
-            folder: Folder::new(project.here()),
-            project,
-            env: env.clone(),
-            commands,
-            computed: &[],
-            control: Control::new(),
-            spool: std::env::temp_dir(),
-            masks: surroundings.masks().cloned(),
-        };
-        let mut session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
-        let resolved = match evaluate::server(&plan.workflow, server, scope, &mut session) {
+        let resolved = match resolve(plan, server, project, scope, surroundings) {
             Ok(resolved) => resolved,
-            Err(errors) => {
-                let problem = |error: &FieldError| error.problem(plan.workflow.file.text());
-                problems.extend(errors.iter().map(problem).map(|problem| Problem {
-                    message: masked(problem.message),
-                    notes: problem.notes.into_iter().map(masked).collect(),
-                    ..problem
-                }));
+            Err(unresolved) => {
+                problems.extend(unresolved);
                 continue;
             }
         };

@@ -505,7 +505,8 @@ impl WorkflowLoader {
             if self.check_name(name, entry.key_span)
                 && let Some(workflow) = self.read_scalar_text(&at, name)
             {
-                imports.push(Import { name: name.into(), workflow, span: entry.key_span });
+                let span = entry.key_span;
+                imports.push(Import { name: name.into(), workflow, span, exports: None });
             }
         }
         imports

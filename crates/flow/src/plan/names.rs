@@ -366,7 +366,8 @@ fn outer(plan: &Plan) -> Scope {
         .map(|(name, types)| (name.into(), value("the workflow has not started", types.into())));
     let imports = workflow.imports.iter();
     let imports = imports.map(|import| {
-        (import.name.clone(), value("it is read when the run begins", Types::one(Type::Object).into()))
+        let shape = import.exports.clone().unwrap_or_else(|| ValueShape::one(Type::Object));
+        (import.name.clone(), value("it is read when the run begins", shape.into()))
     });
     let mut entries = vec![
         ("inputs".into(), ScopeEntry::Names(layer(&Scope::new(), "inputs", inputs))),
@@ -428,7 +429,11 @@ fn meta_shape(step: &Step) -> ValueShape {
     if step.state.is_some() || matches!(node_type, NodeType::State | NodeType::Phase) {
         return ValueShape::one(Type::Object);
     }
-    object_of(META.iter().chain(node_type.meta()))
+    // A built-in tool adds what the tools of servers have to the step that stands for it.
+    let own = || META.iter().chain(node_type.meta());
+    let of_tool = NodeType::Tool.meta().filter(|_| step.tool.is_some());
+    let added = of_tool.filter(|added| !own().any(|field| field.name == added.name));
+    object_of(own().chain(added))
 }
 
 /// An object of these fields.

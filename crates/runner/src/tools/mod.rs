@@ -4,6 +4,7 @@
 //! it. One that ended meanwhile is started again by the next call. Only tools are asked for: nothing is offered to a
 //! server, and what it asks of us is refused.
 
+mod listings;
 mod message;
 mod stdio;
 mod web;
@@ -23,6 +24,8 @@ use threadline_lang::diag::{nearest, words};
 use crate::process::{Control, Environment};
 use crate::secrets::masks::Masks;
 use message::ExchangeError;
+
+pub use listings::KeptListings;
 
 /// The version of the protocol that we ask for. A server may answer with an older one; what we use is the same in all.
 const PROTOCOL: &str = "2025-06-18";
@@ -53,6 +56,8 @@ pub struct ServerSurroundings {
     pub control: Control,
     /// What masks what they print to standard error.
     pub masks: Option<Arc<Masks>>,
+    /// Where to keep what they say of their tools, if there is a store.
+    pub kept: Option<KeptListings>,
 }
 
 /// The servers of a run.
@@ -155,6 +160,9 @@ impl Servers {
         let greeting = Instant::now() + GREETING;
         let client =
             Client::greet(connection, Some(deadline.map_or(greeting, |deadline| deadline.min(greeting))))?;
+        if let Some(kept) = &self.surroundings.kept {
+            kept.keep(server, &client.listing, self.surroundings.masks.as_ref());
+        }
         Ok(Arc::clone(slot.insert(Arc::new(client))))
     }
 

@@ -39,6 +39,9 @@ static SYNONYMS: &[(&str, &str)] = &[
     ("isset", "exists"),
     ("head", "first"),
     ("flat", "flatten"),
+    ("regex_extract", "extract"),
+    ("regexp_extract", "extract"),
+    ("regex_find", "extract"),
     ("strftime", "format_date"),
     ("date_format", "format_date"),
     ("fromjson", "from_json"),
@@ -118,6 +121,8 @@ static SYNONYMS: &[(&str, &str)] = &[
     ("url_encode", "url"),
     ("urlencode", "url"),
     ("urlquote", "url"),
+    ("date_diff", "seconds_between"),
+    ("datediff", "seconds_between"),
     ("filter", "where"),
     ("select", "where"),
 ];

@@ -31,6 +31,22 @@ pub(super) const ENDS_WITH: Function = Function {
     body: Body::Plain(ends_with),
 };
 
+pub(super) const EXTRACT: Function = Function {
+    name: "extract",
+    group: FunctionGroup::Text,
+    params: &[param::text("text"), param::text("pattern")],
+    required: 2,
+    returns: Returns::Any,
+    doc: "the first part of the text that the regular expression matches, or of that its first group; \
+          null if nothing matches",
+    examples: &[
+        (r#"extract("error 42 in line 7", '\d+')"#, r#""42""#),
+        (r#""version=1.4.0;" | extract('version=([^;]+)')"#, r#""1.4.0""#),
+        (r#"extract("none", '\d+') | default(0)"#, "0"),
+    ],
+    body: Body::Plain(extract),
+};
+
 pub(super) const JOIN: Function = Function {
     name: "join",
     group: FunctionGroup::Text,
@@ -284,6 +300,21 @@ fn matches(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let pattern = call.text(1)?;
     let pattern = call.patterns.compiled(pattern, call.limits.regex)?;
     Ok(Value::from(pattern.is_match(text)))
+}
+
+#[cfg(feature = "regex")]
+fn extract(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
+    let text = call.text(0)?;
+    let pattern = call.text(1)?;
+    let pattern = call.patterns.compiled(pattern, call.limits.regex)?;
+    let Some(found) = pattern.captures(text) else { return Ok(Value::NULL) };
+    let part = found.get(usize::from(found.len() > 1));
+    Ok(part.map_or(Value::NULL, |part| Value::from(part.as_str())))
+}
+
+#[cfg(not(feature = "regex"))]
+fn extract(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
+    Err(FuncError::Feature("regex"))
 }
 
 #[cfg(not(feature = "regex"))]

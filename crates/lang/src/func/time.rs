@@ -3,6 +3,8 @@
 
 use super::parameter as param;
 use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Returns};
+#[cfg(feature = "time")]
+use crate::value::NumberError;
 use crate::value::{Number, Value};
 
 pub(super) const DURATION: Function = Function {
@@ -36,6 +38,21 @@ pub(super) const FORMAT_DATE: Function = Function {
     body: Body::Plain(format_date),
 };
 
+pub(super) const SECONDS_BETWEEN: Function = Function {
+    name: "seconds_between",
+    group: FunctionGroup::Time,
+    params: &[param::time("from"), param::time("to")],
+    required: 2,
+    returns: Returns::Number,
+    doc: "the number of seconds from one RFC 3339 time or date to another; negative if the second is earlier",
+    examples: &[
+        (r#"seconds_between("2024-05-06T23:30:00Z", "2024-05-07T00:00:00Z")"#, "1800"),
+        (r#"seconds_between("2024-02-28", "2024-03-01") / 86400"#, "2.0"),
+        (r#"seconds_between("2024-05-06T12:00:00.5Z", "2024-05-06T12:00:00Z")"#, "-0.5"),
+    ],
+    body: Body::Plain(seconds_between),
+};
+
 /// Any time will do to try a format or a zone.
 pub(crate) const SAMPLE_TIME: &str = "2024-05-06T07:08:09Z";
 
@@ -46,6 +63,29 @@ fn format_date(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = strftime(time, format, zone)?;
     call.make_text(text.len(), |out| out.push_str(&text))
 }
+
+#[cfg(feature = "time")]
+fn seconds_between(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
+    let time = |call: &mut FunctionCall<'_>, arg: usize| {
+        let hint = "write it like `2024-05-06T07:08:09Z`, with a zone, or `2024-05-06`";
+        let refused =
+            || FuncError::value(arg, "the text is neither a time in RFC 3339 nor a date", Some(hint));
+        instant(call.text(arg)?).ok_or_else(refused)
+    };
+    let nanoseconds = time(call, 1)? - time(call, 0)?;
+    let part = |number: i128| i64::try_from(number).map_err(|_| FuncError::from(NumberError::TooLarge));
+    let (seconds, rest) = (part(nanoseconds / NANOSECONDS)?, part(nanoseconds % NANOSECONDS)?);
+    let total = Number::int(seconds).add(&Number::decimal(rest, 9)?)?;
+    Ok(Value::from(total.shortest()?))
+}
+
+#[cfg(not(feature = "time"))]
+fn seconds_between(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
+    Err(FuncError::Feature("time"))
+}
+
+#[cfg(feature = "time")]
+const NANOSECONDS: i128 = 1_000_000_000;
 
 #[cfg(not(feature = "time"))]
 pub(crate) fn strftime(_: &str, _: &str, _: Option<&str>) -> Result<String, FuncError> {

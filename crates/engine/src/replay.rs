@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_flow::fields::FailureKind;
-use threadline_flow::model::{Action, ContextEntry, Evaluator, Field, Shape, Step};
+use threadline_flow::model::{Action, ContextEntry, Evaluator, Field, Filter, ForEach, Shape, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, RUN, StepNumber};
-use threadline_lang::{Document, Envelope, Explanation, Resolution, Scope, Session, Value, World};
+use threadline_lang::{
+    Document, Envelope, Explanation, Expression, ReferenceKind, Resolution, Scope, Session, Value, World,
+};
 
 use crate::evaluate::{self, Act, FieldError, FieldErrors, FieldOutcome, FieldValue, Resolved};
 use crate::event::{
@@ -430,6 +432,9 @@ pub fn look(
         Evaluated::List => {
             let (evaluated, expansion) = select::expand_fields(plan, seen.step, scope, &mut session);
             (outcomes, list) = (evaluated, Some(expansion));
+            if let Action::ForEach(each) = &step.action {
+                look_at_choice(plan, each, scope, &mut session);
+            }
         }
         Evaluated::Fields => {
             let (evaluated, resolved) = evaluate::resolve_fields(plan, seen.step, scope, &mut session);
@@ -462,6 +467,28 @@ pub fn look(
         }
     }
     Look { trace: session.take_trace(), condition, outcomes, list, fields, judged }
+}
+
+/// Reads what chooses and sorts the elements of a list, except the elements: it is the same for each of them.
+fn look_at_choice(plan: &Plan, each: &ForEach, scope: &Scope, session: &mut Session<'_>) {
+    let filter = each.filter.iter().filter_map(|filter| match filter {
+        Filter::Condition(condition) => Some(condition),
+        Filter::Expectation(_) => None,
+    });
+    for field in filter.chain(each.sort_by.iter().map(|key| &key.by)).chain(&each.distinct) {
+        session.set_origin(Some(field.origin.clone()));
+        for reference in field.value.references() {
+            if reference.kind != ReferenceKind::Path || reference.root == "item" {
+                continue;
+            }
+            // The spaces bring it to where it stands in the whole expression.
+            let text = format!("{}{}", " ".repeat(reference.span.range().start), reference.path);
+            if let Ok(read) = Expression::parse(text, &plan.workflow.syntax) {
+                // One without a value is in the trace, too.
+                let _ = read.value(scope, session);
+            }
+        }
+    }
 }
 
 /// What an entry of `context` reads, evaluated again.

@@ -1,23 +1,24 @@
-//! `threadline show RUN --failed`: lists the items that failed.
+//! `threadline show RUN --failed`: lists the items that failed, and the steps that failed outside of items.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::Address;
+use threadline_engine::event::{Address, Seq};
 use threadline_engine::replay::output_of;
 use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
+use super::explain::failed as failed_executions;
 use super::explain::failures::handle;
 use super::history::{History, of_journal};
 use super::{print, print_styled};
 use crate::exit::CommandFailure;
 use crate::failed_items::{FailedItem, FailedItems};
 use crate::failure_output::last_printed_line;
-use crate::report::first_line;
+use crate::report::{first_line, visible};
 use crate::reporter::step_label;
 use crate::table::Table;
 
@@ -39,8 +40,10 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailu
         return Ok(());
     }
     let id = &history.info.id;
+    let steps: Vec<Address> =
+        failed_executions(history)?.into_iter().filter(|at| !at.is_in_items()).collect();
     let Some(first) = failed.iter().next() else {
-        return print(&format!("no item of run {id} failed\n"));
+        return print_styled(&steps_text(history, &steps)?);
     };
     let mut table = Table::default();
     let mut lists: BTreeMap<Address, (u64, u64)> = BTreeMap::new();
@@ -63,7 +66,53 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailu
         "{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
          {DIM}threadline resume {id} --failed{DIM:#} does them again"
     );
+    if !steps.is_empty() {
+        out.push('\n');
+        out.push_str(&steps_text(history, &steps)?);
+    }
     print_styled(&out)
+}
+
+/// The steps that failed outside of items, with the last line that each printed.
+fn steps_text(history: &History<'_>, steps: &[Address]) -> Result<String, CommandFailure> {
+    let id = &history.info.id;
+    let Some(first) = steps.first() else { return Ok(format!("nothing of run {id} failed\n")) };
+    let last_outputs = last_outputs(history)?;
+    let mut table = Table::default();
+    for at in steps {
+        let error = last_outputs.get(at).map(|seq| step_error(history, *seq)).transpose()?;
+        let name = format!("✗ {}", visible(step_label(&history.plan, at).trim_start()));
+        table.row([(BAD, name), (PLAIN, error.flatten().unwrap_or_default())]);
+    }
+    let about = handle(&history.plan, first);
+    Ok(format!(
+        "{}\n{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
+         {DIM}threadline resume {id}{DIM:#} tries it again\n",
+        table.text("")
+    ))
+}
+
+/// The event with the last output of each execution.
+fn last_outputs(history: &History<'_>) -> Result<BTreeMap<Address, Seq>, CommandFailure> {
+    let mut last = BTreeMap::new();
+    history.each(|_, event| {
+        if output_of(event).is_some() {
+            last.insert(event.at.clone(), event.seq);
+        }
+        Ok(())
+    })?;
+    Ok(last)
+}
+
+/// The error of a step on one line, with the last line that it printed.
+fn step_error(history: &History<'_>, seq: Seq) -> Result<Option<String>, CommandFailure> {
+    let event = history.event(seq)?;
+    let of_step =
+        output_of(&event).and_then(|output| Some((output, output.meta.get(names::ERROR)?.as_str()?)));
+    let Some((output, said)) = of_step else { return Ok(None) };
+    let last = last_printed_line(history.reader, output).map_err(|error| of_journal(&error))?;
+    let said = first_line(said);
+    Ok(Some(last.map_or(said.to_owned(), |last| format!("{said}: {last}"))))
 }
 
 fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5], CommandFailure> {
@@ -87,15 +136,11 @@ fn error_line(history: &History<'_>, item: &FailedItem) -> Result<String, Comman
     let error = item.ended.error.as_deref().unwrap_or_default();
     let Some(step) = &item.step else { return Ok(first_line(error).to_owned()) };
     let event = history.event(step.seq)?;
-    let of_step =
-        output_of(&event).and_then(|output| Some((output, output.meta.get(names::ERROR)?.as_str()?)));
+    let said = output_of(&event).and_then(|output| output.meta.get(names::ERROR)?.as_str());
     // An item may fail although its steps did well at last: then its own error says why.
-    let Some((output, said)) = of_step.filter(|(_, said)| error.starts_with(first_line(said))) else {
-        return Ok(first_line(error).to_owned());
-    };
-    let last = last_printed_line(history.reader, output).map_err(|error| of_journal(&error))?;
-    let said = first_line(said);
-    Ok(last.map_or(said.to_owned(), |last| format!("{said}: {last}")))
+    let is_of_step = said.is_some_and(|said| error.starts_with(first_line(said)));
+    let of_step = if is_of_step { step_error(history, step.seq)? } else { None };
+    Ok(of_step.unwrap_or_else(|| first_line(error).to_owned()))
 }
 
 fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, CommandFailure> {

@@ -195,12 +195,16 @@ fn map(literals: &mut Literals, text: &mut String, readable: &[String]) -> Vec<S
         let _ = writeln!(text, "  - {{id: {id}, capture: var{index}, value: {sum}}}");
         inside.push(id);
     }
+    // Which of two items is taken depends on whether this is odd.
+    let odd = literals.number("step odd");
+    let _ = writeln!(text, "  - {{id: odd, capture: parity, value: {odd}}}");
     let made = literals.sum_of("var0", &inside);
     let _ = writeln!(text, "  variables: {{made: {made}}}");
     let mut readable = readable.to_vec();
     readable.extend(["var0", "var1", "made"].map(|name| format!("setup.variables.{name}")));
     let first = literals.number("step map");
-    let _ = writeln!(text, "map:\n  input: [{first}, {}]\n  steps:", first + 1000);
+    let _ = writeln!(text, "map:\n  input: [{first}, {}]", first + 1001);
+    text.push_str("  filter: (item + setup.variables.parity) % 2 == 0\n  steps:\n");
     let own = literals.number("step work");
     let sum = literals.sum_of(&format!("item + {own}"), &readable);
     let _ = writeln!(text, "  - {{id: work, value: {sum}}}");

@@ -52,6 +52,15 @@ impl WorkflowLoader {
 
     /// Reads a node in a list: `{id, type, config, position}`.
     fn read_listed_node(&mut self, place: LocatedNode<'_>) -> Option<Arc<crate::model::Step>> {
+        let action = ActionName::ALL.iter().find_map(|action| place.node.entry(action.key()));
+        if let (None, Some(action)) = (place.node.entry("config"), action) {
+            let message = "the step of a node in a list is its `config`";
+            let hint =
+                "write `config: {...}` around the keys of the step, or the nodes by id: `nodes: {ID: {...}}`";
+            self.report(Check::MissingKey.at(action.key_span, message).hint(hint));
+            // It is read as what it means, so that nobody else misses it.
+            return self.read_step_in(place, true);
+        }
         let fields = self.read_fields(place, &NODE)?;
         let id = self.read_name(&fields, "id");
         let name = self.read_text(&fields, "name");

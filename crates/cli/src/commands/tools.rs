@@ -122,7 +122,6 @@ fn resolve(
     surroundings: &RunSurroundings,
 ) -> Result<ResolvedServer, Vec<Problem>> {
     let scope = &surroundings.reveal(&plan.workflow, scope);
-    let masked = |text: String| surroundings.masks().map_or(text.clone(), |masks| masks.masked_text(&text));
     let mut world = RealWorld {
         folder: Folder::new(project.here()),
         project,
@@ -137,12 +136,17 @@ fn resolve(
     evaluate::server(&plan.workflow, server, scope, &mut session).map_err(|errors| {
         let problem = |error: &FieldError| error.problem(plan.workflow.file.text());
         let problems = errors.iter().map(problem).map(|problem| Problem {
-            message: masked(problem.message),
-            notes: problem.notes.into_iter().map(masked).collect(),
+            message: masked(surroundings, &problem.message),
+            notes: problem.notes.iter().map(|note| masked(surroundings, note)).collect(),
             ..problem
         });
         problems.collect()
     })
+}
+
+/// A text without the secrets of the workflow.
+fn masked(surroundings: &RunSurroundings, text: &str) -> String {
+    surroundings.masks().map_or(text.to_owned(), |masks| masks.masked_text(text))
 }
 
 /// Checks what steps read of the results of tools, as far as the servers say what these are.
@@ -206,7 +210,9 @@ fn list_servers<'p>(
         };
         match servers.listing(&resolved) {
             Ok(listing) => found.push(ListedServer { name: &server.name, listing }),
-            Err(failure) => problems.push(Check::UnknownTool.at(server.span, masked(failure.message))),
+            Err(failure) => {
+                problems.push(Check::UnknownTool.at(server.span, masked(surroundings, &failure.message)));
+            }
         }
     }
     servers.end();

@@ -90,6 +90,8 @@ impl CliCommand {
             | Self::Runs(_)
             | Self::Stop(_)
             | Self::Attach(_)
+            | Self::Clean(_)
+            | Self::Rm(_)
             | Self::Show(_)
             | Self::Logs(_)
             | Self::Explain(_)
@@ -118,6 +120,12 @@ pub(crate) enum CliCommand {
     /// List the runs of the project, the newest first
     #[command(after_help = EXAMPLE_RUNS)]
     Runs(RunsArguments),
+    /// Remove old runs, with all that belongs to them
+    #[command(after_help = EXAMPLE_CLEAN)]
+    Clean(CleanArguments),
+    /// Remove runs by their ids
+    #[command(after_help = EXAMPLE_RM)]
+    Rm(RmArguments),
     /// Print a run and the results of its steps
     #[command(after_help = EXAMPLE_SHOW)]
     Show(ShowArguments),
@@ -220,6 +228,26 @@ Exit codes:
   0    success
   2    wrong usage
   3    the store could not be read";
+const EXAMPLE_CLEAN: &str = "\
+Examples:
+  threadline clean --keep 50
+  threadline clean --older-than 30d --status completed
+  threadline clean --workflow nightly --keep 7 --dry-run
+
+A run goes if all conditions say so. Runs that can be continued go only if `--status` names their status.
+
+Exit codes:
+  0    success, also if no run was removed
+  2    wrong usage
+  3    the store could not be read or written";
+const EXAMPLE_RM: &str = "\
+Example:
+  threadline rm kr7pk4zw
+
+Exit codes:
+  0    the runs are gone
+  2    wrong usage
+  3    no such run, or a run has to stay: then nothing was removed";
 const EXAMPLE_SHOW: &str = "\
 Examples:
   threadline show last
@@ -582,6 +610,8 @@ pub(crate) enum SchemaKind {
     Tools,
     /// The lines of `logs --json`
     Logs,
+    /// What `clean --json` and `rm --json` print
+    Cleaning,
 }
 
 /// A run of a project.
@@ -649,6 +679,59 @@ pub(crate) struct RunsArguments {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How runs are removed.
+#[derive(Args)]
+pub(crate) struct RemovalArguments {
+    /// The folder of the project
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Also remove branches and worktrees of the runs with work that is nowhere else
+    #[arg(long)]
+    pub(crate) branches: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct CleanArguments {
+    #[command(flatten)]
+    pub(crate) removal: RemovalArguments,
+    /// Keep this many runs, the newest
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) keep: Option<usize>,
+    /// Only runs that began longer ago than this, such as `12h` or `30d`
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) older_than: Option<String>,
+    /// Only runs with this status, which can be given several times; without it completed and failed ones
+    #[arg(long, value_name = "STATUS", value_enum)]
+    pub(crate) status: Vec<RunStatus>,
+    /// Only runs of this workflow: its name or its file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workflow: Option<String>,
+    /// List the runs that would go, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask on a terminal
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+    /// Print a JSON object, and do not ask
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct RmArguments {
+    #[command(flatten)]
+    pub(crate) removal: RemovalArguments,
+    /// Also remove a run that can be continued, or that other runs import from
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The runs: their ids, prefixes of them, or `last`
+    #[arg(value_name = "RUN", required = true, add = ArgValueCompleter::new(completion::runs))]
+    pub(crate) runs: Vec<String>,
 }
 
 #[derive(Args)]

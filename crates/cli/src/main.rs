@@ -47,6 +47,8 @@ fn main() -> ExitCode {
         arguments::CliCommand::Vars(vars) => commands::vars::vars(vars),
         arguments::CliCommand::Stop(stop) => commands::stop::stop(stop),
         arguments::CliCommand::Attach(attach) => commands::attach::attach(attach),
+        arguments::CliCommand::Clean(clean) => commands::clean::clean(clean),
+        arguments::CliCommand::Rm(rm) => commands::clean::rm(rm),
         arguments::CliCommand::Logs(logs) => commands::logs::logs(logs),
         arguments::CliCommand::Preview(preview) => commands::preview::preview(preview),
         arguments::CliCommand::Simulate(simulate) => commands::simulate::simulate(simulate),

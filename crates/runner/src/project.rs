@@ -113,7 +113,17 @@ impl Project {
 
     /// Where the worktrees of a run are. The id was checked: it is one plain name.
     pub fn worktrees(&self, run: &str) -> PathBuf {
-        self.store().join("worktrees").join(run)
+        self.all_worktrees().join(run)
+    }
+
+    /// Where the worktrees of all runs are, each in a folder of its own.
+    pub fn all_worktrees(&self) -> PathBuf {
+        self.store().join("worktrees")
+    }
+
+    /// The folder of the project.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Keeps the store, which is there by now, out of the project's repository.

@@ -1,7 +1,7 @@
 //! The location of a journal: a folder on disk, or the memory of this process. All paths of a journal are made here,
 //! its leases are taken here, and its database is opened here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -17,7 +17,7 @@ use crate::log_file::LogFile;
 use crate::names::{Hash, RunId};
 use crate::project_locks::LockRequest;
 use crate::schema;
-use crate::spool_folder::SpoolFolder;
+use crate::spool_folder::{self, SpoolFolder};
 
 /// The folder of a project that holds its journal.
 pub const FOLDER: &str = ".threadline";
@@ -25,6 +25,8 @@ pub const FOLDER: &str = ".threadline";
 const JOURNAL: &str = "journal.db";
 const LOG: &str = "journal.db-wal";
 const GUARD: &str = "open.lock";
+const VALUES: &str = "values";
+const SPOOL: &str = "spool";
 
 /// The maximum length of the path of a log, in bytes: SQLite has room for 512, and for names that are a little longer.
 const MAX_PATH: usize = 508;
@@ -94,8 +96,7 @@ impl JournalLocation {
         create_folders(folder)?;
         let location = Self::Folder(folder.to_owned());
         let guard = folder.join(GUARD);
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&guard);
-        let lock = lock.map_err(|error| StoreError::io(&guard, &error))?;
+        let lock = open_guard(&guard).map_err(|error| StoreError::io(&guard, &error))?;
         // Two processes that find no journal must not both make one, and none may take the new folder of another process
         // for an abandoned one.
         lock.lock().map_err(|error| StoreError::io(&guard, &error))?;
@@ -103,7 +104,7 @@ impl JournalLocation {
             create_journal(folder)?;
         }
         log_check::check(&folder.join(LOG))?;
-        Ok((location, SpoolFolder::create(&folder.join("spool"))?))
+        Ok((location, SpoolFolder::create(&folder.join(SPOOL))?))
     }
 
     /// The location of a journal that must exist.
@@ -190,11 +191,63 @@ impl JournalLocation {
         }))
     }
 
+    /// Keeps everybody from removing values that are files; `None` in memory.
+    pub(crate) fn share_values(&self) -> Result<Option<File>, StoreError> {
+        self.lock_guard(File::lock_shared)
+    }
+
+    /// Keeps everybody from storing values that are files, and from opening the journal for writing; `None` in memory.
+    pub(crate) fn own_values(&self) -> Result<Option<File>, StoreError> {
+        self.lock_guard(File::lock)
+    }
+
+    fn lock_guard(&self, lock: fn(&File) -> io::Result<()>) -> Result<Option<File>, StoreError> {
+        let Self::Folder(folder) = self else { return Ok(None) };
+        let path = folder.join(GUARD);
+        let failed = |error: io::Error| StoreError::io(&path, &error);
+        let guard = open_guard(&path).map_err(failed)?;
+        lock(&guard).map_err(failed)?;
+        Ok(Some(guard))
+    }
+
+    /// The values that living processes need.
+    pub(crate) fn pinned(&self) -> Result<HashSet<Hash>, StoreError> {
+        match self {
+            Self::Folder(folder) => spool_folder::pinned(&folder.join(SPOOL)),
+            Self::Memory(_) => Ok(HashSet::new()),
+        }
+    }
+
+    /// The values that are files, with their sizes.
+    pub(crate) fn value_files(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+        let Self::Folder(folder) = self else { return Ok(Vec::new()) };
+        let values = folder.join(VALUES);
+        let mut found = Vec::new();
+        for part in entries(&values)? {
+            for file in entries(&part)? {
+                let hash = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+                // It may be removed by now.
+                if let (Some(hash), Ok(known)) = (hash, fs::symlink_metadata(&file)) {
+                    found.push((hash, known.len()));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number of bytes that the journal, its log and its values take.
+    pub(crate) fn size(&self) -> Result<u64, StoreError> {
+        let Self::Folder(folder) = self else { return Ok(0) };
+        let files = [JOURNAL, LOG].map(|name| fs::metadata(folder.join(name)).map_or(0, |found| found.len()));
+        let values = self.value_files()?.into_iter().map(|(_, bytes)| bytes);
+        Ok(files.into_iter().chain(values).sum())
+    }
+
     /// The file of a large value; `None` in memory.
     pub(crate) fn value_file(&self, hash: &Hash) -> Option<PathBuf> {
         let Self::Folder(folder) = self else { return None };
         let name = hash.to_string();
-        Some(folder.join("values").join(&name[..2]).join(name))
+        Some(folder.join(VALUES).join(&name[..2]).join(name))
     }
 }
 
@@ -257,7 +310,22 @@ fn check_no_log(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn remove_if_there(path: &Path) -> Result<(), StoreError> {
+fn open_guard(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// What is in a folder, nothing if it is not there.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let read = fs::read_dir(folder).and_then(|all| all.map(|entry| Ok(entry?.path())).collect());
+    match read {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        read => read.map_err(|error| StoreError::io(folder, &error)),
+    }
+}
+
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, &error)),
         _ => Ok(()),

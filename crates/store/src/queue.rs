@@ -1,10 +1,11 @@
-//! The ordered, bounded queue between the threads that append and the one that writes. It knows no database.
+//! The ordered, bounded queue between the threads that append and the one that writes. It never looks into a database.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
 use threadline_engine::execute::Durability;
 
 use crate::error::StoreError;
@@ -36,7 +37,20 @@ pub(crate) enum WriteJob {
     Run { run: NewRun, number: Arc<OnceLock<i64>> },
     Events { run: Arc<LeasedRun>, events: Vec<(EventDraft, Hash)>, head: RunHead },
     Value { hash: Hash, data: Vec<u8> },
+    Change(Box<StoreChange>),
 }
+
+/// A change of the journal that is not an append: one step of cleaning up.
+pub(crate) struct StoreChange {
+    /// Whether it changes the page of the mark, so that everything before it has to be on disk.
+    pub(crate) is_counted: bool,
+    /// Whether the log is to be moved into the main file afterwards.
+    pub(crate) ends_with_checkpoint: bool,
+    pub(crate) perform: Box<dyn Fn(&Connection) -> Result<(), StoreError> + Send>,
+}
+
+/// About how many bytes a change writes.
+const CHANGE_BYTES: usize = 1 << 20;
 
 /// A run that this process drives.
 pub(crate) struct LeasedRun {
@@ -63,7 +77,22 @@ impl WriteJob {
             Self::Run { run, .. } => run.name.len() + run.file.len(),
             Self::Events { events, .. } => events.iter().map(|(draft, _)| draft.bytes()).sum(),
             Self::Value { data, .. } => data.len(),
+            Self::Change(_) => CHANGE_BYTES,
         }
+    }
+
+    /// Whether it changes the page of the mark.
+    pub(crate) fn is_counted(&self) -> bool {
+        match self {
+            Self::Run { .. } => true,
+            Self::Change(change) => change.is_counted,
+            Self::Events { .. } | Self::Value { .. } => false,
+        }
+    }
+
+    /// Whether the log is to be moved into the main file afterwards.
+    pub(crate) fn ends_with_checkpoint(&self) -> bool {
+        matches!(self, Self::Change(change) if change.ends_with_checkpoint)
     }
 }
 
@@ -288,7 +317,7 @@ impl Queue {
         for job in group {
             state.stats.bytes += job.bytes() as u64;
             match job {
-                WriteJob::Run { .. } => {}
+                WriteJob::Run { .. } | WriteJob::Change(_) => {}
                 WriteJob::Events { run, events, head } => {
                     state.stats.events += events.len() as u64;
                     run.written.store(head.events, Ordering::Release);

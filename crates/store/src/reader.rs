@@ -6,16 +6,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::StoreError;
 use crate::location::{DrivingProcess, JournalLocation, SharedConnection, leave_open, locked};
 use crate::names::{Hash, LAST, RunId, Seq, is_prefix};
-use crate::schema::{event_id, seq_of};
+use crate::schema::{event_id, event_ids, seq_of};
 use crate::stored_event::{NewRun, RunHead, RunInfo, StoredEvent};
 
 /// The maximum number of events, and of their bytes, that are read before the journal is released again.
-const PAGE_EVENTS: u64 = 256;
+pub(crate) const PAGE_EVENTS: u64 = 256;
 const PAGE_BYTES: usize = 1 << 20;
 
 const RUN_COLUMNS: &str = "number, id, name, file, started_at, events, last_kind, status, head, seal";
@@ -111,6 +111,7 @@ impl JournalReader {
             next: from,
             before,
             page: VecDeque::new(),
+            page_size: PAGE_EVENTS,
             ended: false,
         })
     }
@@ -121,7 +122,9 @@ impl JournalReader {
         if seq == 0 {
             return Err(missing());
         }
-        self.read(run, seq)?.next().ok_or_else(missing)?
+        let mut events = self.read(run, seq)?;
+        events.page_size = 1;
+        events.next().ok_or_else(missing)?
     }
 
     /// The bytes of a value.
@@ -164,21 +167,40 @@ impl JournalReader {
         }
     }
 
-    /// All rows, the oldest first. Their numbers have no gap, so a lost row is noticed.
+    /// All rows, the oldest first.
     fn rows(&self) -> Result<Vec<RunRow>, StoreError> {
         let connection = locked(&self.connection);
         let transaction = connection.unchecked_transaction()?;
-        let count = "SELECT value FROM meta WHERE name = 'runs'";
-        let count: i64 = transaction.prepare_cached(count)?.query_row([], |row| row.get(0))?;
-        let query = format!("SELECT {RUN_COLUMNS} FROM run NOT INDEXED ORDER BY number");
-        let mut query = transaction.prepare_cached(&query)?;
-        let rows = query.query_map([], |row| Ok(RunRow::read(row)))?;
-        let rows = rows.map(|row| row?).collect::<Result<Vec<RunRow>, StoreError>>()?;
-        let numbers = rows.iter().map(|row| row.number);
-        if numbers.eq(1..=count) {
-            return Ok(rows);
+        read_rows(&transaction)
+    }
+
+    /// Calls `read` with the connection.
+    pub(crate) fn with_connection<T>(&self, read: impl FnOnce(&Connection) -> T) -> T {
+        read(&locked(&self.connection))
+    }
+
+    /// The number of bytes that the journal and its values take on disk.
+    pub fn store_size(&self) -> Result<u64, StoreError> {
+        self.location.size()
+    }
+
+    /// The number of bytes of the events of a run and of the runs that it called. Values that are stored by their hash
+    /// are not counted: runs share them.
+    pub fn size_with_called(&self, run: &RunId) -> Result<u64, StoreError> {
+        let connection = locked(&self.connection);
+        let (from, to) = called_range(run);
+        let numbers = "SELECT number FROM run WHERE id = ?1 OR (id >= ?2 AND id < ?3)";
+        let mut numbers = connection.prepare_cached(numbers)?;
+        let numbers = numbers.query_map([run.as_str(), &from, &to], |row| row.get::<_, i64>(0))?;
+        let size = "SELECT sum(octet_length(kind) + octet_length(place) + octet_length(time) \
+                    + octet_length(payload) + octet_length(hash)) FROM event WHERE id BETWEEN ?1 AND ?2";
+        let mut size = connection.prepare_cached(size)?;
+        let mut bytes = 0;
+        for number in numbers {
+            let (first, last) = event_ids(number?)?;
+            bytes += size.query_row([first, last], |row| row.get::<_, Option<u64>>(0))?.unwrap_or(0);
         }
-        Err(StoreError::damaged(format!("{} of {count} runs are there", rows.len())))
+        Ok(bytes)
     }
 
     /// The hash that event `from` of the run must follow.
@@ -193,29 +215,75 @@ impl JournalReader {
         let connection = locked(&self.connection);
         let mut query = connection.prepare_cached("SELECT hash FROM event WHERE id = ?1")?;
         let hash = query.query_row([event_id(row.number, last)?], |row| read_hash(row, 0)).optional()?;
-        hash.flatten().ok_or_else(|| row.damaged(last, "is missing"))
+        drop(query);
+        drop(connection);
+        hash.flatten().ok_or_else(|| self.missing(row, last))
     }
 
     /// The next page of events of a run.
-    fn page(&self, row: &RunRow, from: Seq) -> Result<VecDeque<StoredEvent>, StoreError> {
-        let last = row.head.events.min(from + (PAGE_EVENTS - 1));
-        let connection = locked(&self.connection);
-        let query = "SELECT id, kind, place, time, payload, hash FROM event \
-                     WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-        let mut query = connection.prepare_cached(query)?;
-        let mut rows = query.query(params![event_id(row.number, from)?, event_id(row.number, last)?])?;
-        let (mut page, mut bytes) = (VecDeque::new(), 0);
-        while let Some(found) = rows.next()? {
-            let seq = seq_of(found.get(0)?);
-            let record = read_event(found, seq)?.ok_or_else(|| row.damaged(seq, "cannot be read"))?;
-            bytes += record.bytes();
-            page.push_back(record);
-            if bytes >= PAGE_BYTES {
-                break;
-            }
-        }
-        Ok(page)
+    fn page(&self, row: &RunRow, from: Seq, size: u64) -> Result<VecDeque<StoredEvent>, StoreError> {
+        read_page(&locked(&self.connection), row, from, size)
     }
+
+    /// The error for an event that is not there: the run may have been removed since it was found.
+    fn missing(&self, row: &RunRow, seq: Seq) -> StoreError {
+        match self.row(&row.run.id) {
+            Err(error @ StoreError::NoSuchRun { .. }) => error,
+            _ => row.damaged(seq, "is missing"),
+        }
+    }
+}
+
+/// All rows of runs, the oldest first. They are counted, so a lost row is noticed.
+pub(crate) fn read_rows(connection: &Connection) -> Result<Vec<RunRow>, StoreError> {
+    let (count, removed) = (read_count(connection, "runs")?, read_count(connection, "removed")?);
+    let query = format!("SELECT {RUN_COLUMNS} FROM run NOT INDEXED ORDER BY number");
+    let mut query = connection.prepare_cached(&query)?;
+    let rows = query.query_map([], |row| Ok(RunRow::read(row)))?;
+    let rows = rows.map(|row| row?).collect::<Result<Vec<RunRow>, StoreError>>()?;
+    let is_new = rows.last().is_some_and(|row| row.number > count);
+    let left = count - removed;
+    if i64::try_from(rows.len()) == Ok(left) && !is_new {
+        return Ok(rows);
+    }
+    Err(StoreError::damaged(format!("{} of {left} runs are there", rows.len())))
+}
+
+/// How many runs there were, or were removed.
+pub(crate) fn read_count(connection: &Connection, name: &str) -> Result<i64, StoreError> {
+    let mut query = connection.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+    Ok(query.query_row([name], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+/// The ids of runs that a run called are at least the first text, and less than the second.
+pub(crate) fn called_range(run: &RunId) -> (String, String) {
+    // `.` follows `-`.
+    (format!("{run}-"), format!("{run}."))
+}
+
+/// A page of the events of a run, from a number on. Whoever reads them checks that they follow each other.
+pub(crate) fn read_page(
+    connection: &Connection,
+    row: &RunRow,
+    from: Seq,
+    size: u64,
+) -> Result<VecDeque<StoredEvent>, StoreError> {
+    let last = row.head.events.min(from + (size - 1));
+    let query = "SELECT id, kind, place, time, payload, hash FROM event \
+                     WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+    let mut query = connection.prepare_cached(query)?;
+    let mut rows = query.query(params![event_id(row.number, from)?, event_id(row.number, last)?])?;
+    let (mut page, mut bytes) = (VecDeque::new(), 0);
+    while let Some(found) = rows.next()? {
+        let seq = seq_of(found.get(0)?);
+        let record = read_event(found, seq)?.ok_or_else(|| row.damaged(seq, "cannot be read"))?;
+        bytes += record.bytes();
+        page.push_back(record);
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(page)
 }
 
 impl RunRow {
@@ -253,7 +321,7 @@ impl RunRow {
         }
     }
 
-    fn damaged(&self, seq: Seq, what: &str) -> StoreError {
+    pub(crate) fn damaged(&self, seq: Seq, what: &str) -> StoreError {
         StoreError::DamagedEvent { run: self.run.id.clone(), seq, what: what.to_owned() }
     }
 }
@@ -276,16 +344,17 @@ pub struct StoredEvents {
     next: Seq,
     before: Hash,
     page: VecDeque<StoredEvent>,
+    page_size: u64,
     ended: bool,
 }
 
 impl StoredEvents {
     fn step(&mut self) -> Result<StoredEvent, StoreError> {
         if self.page.is_empty() {
-            self.page = self.reader.page(&self.row, self.next)?;
+            self.page = self.reader.page(&self.row, self.next, self.page_size)?;
         }
         let record = self.page.pop_front().filter(|record| record.seq == self.next);
-        let record = record.ok_or_else(|| self.row.damaged(self.next, "is missing"))?;
+        let record = record.ok_or_else(|| self.reader.missing(&self.row, self.next))?;
         let last = record.seq == self.row.head.events;
         if !record.follows(&self.before) || (last && record.hash != self.row.head.hash) {
             return Err(self.row.damaged(self.next, "was altered, or does not follow the one before"));

@@ -10,8 +10,12 @@ use rusqlite::{Connection, ErrorCode};
 use crate::error::StoreError;
 use crate::names::Seq;
 
-/// The version of the format that this program writes, and the newest that it reads.
-const VERSION: i64 = 1;
+/// The version of a journal from which no run was ever removed.
+const FIRST_VERSION: i64 = 1;
+
+/// The version of a journal from which runs were removed, and the newest that this program reads. An older program would
+/// take a removed run for a lost one.
+pub(crate) const VERSION: i64 = 2;
 
 /// The application id of a journal in the header of its SQLite file: `Thrl` in ASCII.
 const APPLICATION: i64 = 0x5468_726C;
@@ -19,7 +23,8 @@ const APPLICATION: i64 = 0x5468_726C;
 /// The time to wait for another process that writes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The page of the table `meta`, the second that is created.
+/// The page of the table `meta`. It is the first table that is created, behind the page that says what each page is for.
+/// Journals that cannot shrink have no such page; there it was the second table.
 pub(crate) const META_PAGE: u32 = 3;
 
 /// Changes the page of the table `meta`, which is how a transaction says that all before it are on disk.
@@ -27,7 +32,8 @@ pub(crate) const SYNC_MARK: &str =
     "INSERT INTO meta (name, value) VALUES ('synced', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1";
 
 /// Every table, as SQLite stores its text. The id of an event combines the number of its run and its own number, so that
-/// events are always appended at the end of a run. `number` counts runs without a gap, so that a lost one is noticed.
+/// events are always appended at the end of a run. `number` counts runs, and `meta` how many there were and how many were
+/// removed, so that a lost one is noticed.
 const TABLES: [(&str, &str); 4] = [
     (
         "event",
@@ -57,6 +63,16 @@ pub(crate) fn event_id(run: i64, seq: Seq) -> Result<i64, StoreError> {
     seq.map(|seq| run << SEQ_BITS | seq).ok_or_else(|| StoreError::damaged("a number is out of range"))
 }
 
+/// The keys between which all events of a run are.
+pub(crate) fn event_ids(run: i64) -> Result<(i64, i64), StoreError> {
+    Ok((event_id(run, 0)?, event_id(run, (1 << SEQ_BITS) - 1)?))
+}
+
+/// The number of the run that the event with this key belongs to.
+pub(crate) fn run_of(id: i64) -> i64 {
+    id >> SEQ_BITS
+}
+
 /// The number in its run of the event with this key.
 pub(crate) fn seq_of(id: i64) -> Seq {
     (id & ((1 << SEQ_BITS) - 1)).unsigned_abs()
@@ -75,13 +91,16 @@ pub(crate) fn empty_journal() -> Result<Vec<u8>, StoreError> {
 
 /// Fills an empty database.
 pub(crate) fn create(connection: &Connection) -> Result<(), StoreError> {
+    // Pages that become free can be given back. This is decided before there is a table.
+    connection.pragma_update(None, "auto_vacuum", "incremental")?;
     let transaction = connection.unchecked_transaction()?;
-    for (_, text) in TABLES {
+    let (meta, others): (Vec<_>, Vec<_>) = TABLES.into_iter().partition(|(name, _)| *name == "meta");
+    for (_, text) in meta.into_iter().chain(others) {
         transaction.execute_batch(text)?;
     }
     transaction.execute("INSERT INTO meta (name, value) VALUES ('runs', 0)", [])?;
     transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.pragma_update(None, "user_version", FIRST_VERSION)?;
     Ok(transaction.commit()?)
 }
 
@@ -105,7 +124,7 @@ pub(crate) fn check_format(connection: &Connection, file: &Path) -> Result<(), S
         application => application?,
     };
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if application != APPLICATION || version < 1 {
+    if application != APPLICATION || version < FIRST_VERSION {
         return Err(not_ours());
     }
     if version > VERSION {

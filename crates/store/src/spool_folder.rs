@@ -1,23 +1,34 @@
 //! The folder of one process for files that are nobody's yet: values that are still being written, outputs of programs,
 //! values that programs read as files. It is locked for as long as the process lives and removed with all that is in it:
 //! by the process itself, or by the next one that opens the journal after it was killed.
+//!
+//! It also names the values that the process stored or found stored: events that are still to come may refer to them, so
+//! nobody removes them while the process lives.
 
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use crate::error::StoreError;
-use crate::location::create_folders;
-use crate::locked_file::LockedFile;
+use crate::location::{create_folders, locked};
+use crate::locked_file::{self, LockedFile};
+use crate::names::Hash;
 
 /// The file in the folder of a process that the process keeps locked.
 const LOCK: &str = "lock";
+
+/// The file in the folder of a process that names the values it needs: one hash after the other.
+const PINS: &str = "pins";
 
 /// The folder of this process, removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SpoolFolder {
     path: PathBuf,
+    /// Opened with the first value.
+    pins: Mutex<Option<File>>,
     _lock: LockedFile,
 }
 
@@ -39,10 +50,26 @@ impl SpoolFolder {
         };
         let lock = path.join(LOCK);
         match LockedFile::acquire(&lock) {
-            Ok(Some(held)) => Ok(Self { path, _lock: held }),
+            Ok(Some(held)) => Ok(Self { path, pins: Mutex::default(), _lock: held }),
             Ok(None) => Err(StoreError::Locked),
             Err(error) => Err(StoreError::io(&lock, &error)),
         }
+    }
+
+    /// Says that this process needs these values, which an event may name later.
+    pub(crate) fn pin(&self, values: &[Hash]) -> Result<(), StoreError> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let path = self.path.join(PINS);
+        let failed = |error: io::Error| StoreError::io(&path, &error);
+        let mut pins = locked(&self.pins);
+        let file = match pins.take() {
+            Some(file) => file,
+            None => OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(failed)?,
+        };
+        let bytes: Vec<u8> = values.iter().flat_map(|hash| hash.as_bytes()).copied().collect();
+        pins.insert(file).write_all(&bytes).map_err(failed)
     }
 
     /// The path of the folder.
@@ -56,6 +83,30 @@ impl Drop for SpoolFolder {
         // What cannot be removed now is removed by whoever opens the journal next.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// The values that living processes need.
+pub(crate) fn pinned(parent: &Path) -> Result<HashSet<Hash>, StoreError> {
+    let mut pinned = HashSet::new();
+    let failed = |error: io::Error| StoreError::io(parent, &error);
+    let entries = match fs::read_dir(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(pinned),
+        entries => entries.map_err(failed)?,
+    };
+    for entry in entries {
+        let folder = entry.map_err(failed)?.path();
+        // What a process stored that ended meanwhile is named by its events, or by none.
+        if !locked_file::is_held(&folder.join(LOCK)).unwrap_or(false) {
+            continue;
+        }
+        let pins = match fs::read(folder.join(PINS)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            pins => pins.map_err(failed)?,
+        };
+        let hashes = pins.chunks_exact(32).filter_map(|bytes| bytes.try_into().ok());
+        pinned.extend(hashes.map(Hash::from_bytes));
+    }
+    Ok(pinned)
 }
 
 /// Removes what no living process owns. What cannot be removed only takes up space.

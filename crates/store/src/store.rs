@@ -53,11 +53,11 @@ impl Default for StoreOptions {
 
 /// A journal that this process may write. Dropping it writes everything that is still in the queue.
 pub struct Store {
-    location: JournalLocation,
+    pub(crate) location: JournalLocation,
     /// None in memory.
     spool_folder: Option<Arc<SpoolFolder>>,
     reader: JournalReader,
-    queue: Arc<Queue>,
+    pub(crate) queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -92,17 +92,19 @@ impl Store {
             locked(&connection).pragma_update(None, "max_page_count", pages)?;
         }
         let queue = Arc::new(Queue::new(options.group, options.later));
+        let spool_folder = spool_folder.map(Arc::new);
         let reader = JournalReader::at(location.clone())?;
         let writer = JournalWriter {
             connection,
             log: location.log_file()?,
             queue: queue.clone(),
+            spool_folder: spool_folder.clone(),
             #[cfg(feature = "testing")]
             faults: Faults::new(options.fault),
         };
         let writer = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run());
         let writer = writer.map_err(|error| StoreError::Io { what: error.to_string() })?;
-        Ok(Self { location, spool_folder: spool_folder.map(Arc::new), reader, queue, writer: Some(writer) })
+        Ok(Self { location, spool_folder, reader, queue, writer: Some(writer) })
     }
 
     /// The reader of this journal.

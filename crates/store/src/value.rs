@@ -54,7 +54,7 @@ impl Spool {
         self.queue.check_usable()?;
         let hash = Hash::from(self.hasher.finalize());
         match self.file.take() {
-            Some(file) => file.keep(&self.location, &hash)?,
+            Some(file) => file.keep(&self.location, self.folder.as_deref(), &hash)?,
             None => {
                 self.queue.push(WriteJob::Value { hash, data: self.start }, Durability::Later)?;
             }
@@ -125,12 +125,22 @@ impl SpoolFile {
     }
 
     /// Makes this the file of the value with this hash.
-    fn keep(mut self, location: &JournalLocation, hash: &Hash) -> Result<(), StoreError> {
+    fn keep(
+        mut self,
+        location: &JournalLocation,
+        spool_folder: Option<&SpoolFolder>,
+        hash: &Hash,
+    ) -> Result<(), StoreError> {
         let path = location.value_file(hash).ok_or(StoreError::NoSuchValue { hash: *hash })?;
         let folder = path.parent().map(PathBuf::from).unwrap_or_default();
         create_folders(&folder)?;
         self.file.sync_all().map_err(|error| StoreError::io(&self.path, &error))?;
-        fs::rename(&self.path, &path).map_err(|error| StoreError::io(&path, &error))?;
+        {
+            // Nobody removes the value between these two.
+            let _shared = location.share_values()?;
+            spool_folder.map_or(Ok(()), |folder| folder.pin(&[*hash]))?;
+            fs::rename(&self.path, &path).map_err(|error| StoreError::io(&path, &error))?;
+        }
         self.is_kept = true;
         // The folder of values, and the one above it, may be new as well.
         folder.ancestors().take(3).try_for_each(sync_folder)

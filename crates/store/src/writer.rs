@@ -18,6 +18,7 @@ use crate::log_file::LogFile;
 use crate::names::{Hash, Seq};
 use crate::queue::{LeasedRun, Queue, WriteJob, WriterTurn};
 use crate::schema;
+use crate::spool_folder::SpoolFolder;
 use crate::stored_event::{EventDraft, NewRun, RunHead};
 
 /// The number of commits after which the log is moved into the main file.
@@ -37,6 +38,8 @@ pub(crate) struct JournalWriter {
     /// None in memory.
     pub(crate) log: Option<LogFile>,
     pub(crate) queue: Arc<Queue>,
+    /// Where the values are named that this process stores; none in memory.
+    pub(crate) spool_folder: Option<Arc<SpoolFolder>>,
     #[cfg(feature = "testing")]
     pub(crate) faults: Faults,
 }
@@ -68,7 +71,8 @@ impl JournalWriter {
             self.queue.finish_write(&group);
             since += 1;
             bytes += group.iter().map(WriteJob::bytes).sum::<usize>();
-            if since >= CHECKPOINT_COMMITS || bytes >= CHECKPOINT_BYTES {
+            let is_asked = group.iter().any(WriteJob::ends_with_checkpoint);
+            if since >= CHECKPOINT_COMMITS || bytes >= CHECKPOINT_BYTES || is_asked {
                 (since, bytes) = (0, 0);
                 self.checkpoint();
             }
@@ -78,7 +82,8 @@ impl JournalWriter {
     fn commit(&mut self, group: &[WriteJob]) -> Result<(), StoreError> {
         #[cfg(feature = "testing")]
         self.faults.before_commit()?;
-        write_group(&locked(&self.connection), self.log.as_mut(), group)?;
+        let spool_folder = self.spool_folder.as_deref();
+        write_group(&locked(&self.connection), self.log.as_mut(), spool_folder, group)?;
         #[cfg(feature = "testing")]
         self.faults.after_commit()?;
         Ok(())
@@ -120,18 +125,27 @@ impl Drop for StopGuard {
 fn write_group(
     connection: &Connection,
     mut log: Option<&mut LogFile>,
+    spool_folder: Option<&SpoolFolder>,
     group: &[WriteJob],
 ) -> Result<(), StoreError> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     if let Some(log) = &mut log {
         log.begin(data_version(&transaction)?);
-        // A new run is counted on the page of the mark.
-        if group.iter().any(|job| matches!(job, WriteJob::Run { .. })) {
+        // Runs are counted on the page of the mark.
+        if group.iter().any(WriteJob::is_counted) {
             log.sync()?;
         }
         if log.is_synced() {
             transaction.prepare_cached(schema::SYNC_MARK)?.execute([])?;
         }
+    }
+    // While nobody else can write: whoever removes values afterwards knows that these are needed, new or not.
+    if let Some(folder) = spool_folder {
+        let stored = group.iter().filter_map(|job| match job {
+            WriteJob::Value { hash, .. } => Some(*hash),
+            _ => None,
+        });
+        folder.pin(&stored.collect::<Vec<Hash>>())?;
     }
     let mut heads = BTreeMap::new();
     for job in group {
@@ -148,6 +162,7 @@ fn write_group(
                 heads.entry(run.number).or_insert((run, first - 1, head)).2 = head;
             }
             WriteJob::Value { hash, data } => insert_value(&transaction, hash, data)?,
+            WriteJob::Change(change) => (change.perform)(&transaction)?,
         }
     }
     for (run, before, head) in heads.into_values() {

@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod check;
 mod ci_report;
+pub(crate) mod clean;
 pub(crate) mod expect;
 pub(crate) mod explain;
 mod file_check;

@@ -23,8 +23,41 @@ pub(super) fn runs() -> Value {
     ];
     let required = ["run", "workflow", "file", "status", "started_at", "duration_ms", "events"];
     let run = an_object(run, &required, true);
-    let body = an_object(vec![("runs", listed(run, "the runs, the newest first"))], &["runs"], true);
+    let properties = vec![
+        ("runs", listed(run, "the runs, the newest first")),
+        ("store_bytes", typed("integer", "the size of the store on disk")),
+    ];
+    let body = an_object(properties, &["runs", "store_bytes"], true);
     described("What `runs --json` prints", &body)
+}
+
+pub(super) fn cleaning() -> Value {
+    let removed = vec![
+        ("run", typed("string", "the id of the run")),
+        ("workflow", typed("string", "the name of its workflow")),
+        ("status", typed("string", "its status")),
+        ("started_at", typed("string", "when it began")),
+        ("event_bytes", typed("integer", "the size of its events and of those of the runs that it called")),
+        ("branches", listed(typed("string", "a branch"), "its branches, which go with it")),
+    ];
+    let removed =
+        an_object(removed, &["run", "workflow", "status", "started_at", "event_bytes", "branches"], false);
+    let reasons = ["driven", "imported", "unmerged", "unknown"];
+    let kept = vec![
+        ("run", typed("string", "the id of the run")),
+        ("reason", one_of(reasons, "why it stays")),
+        ("message", typed("string", "the same for people")),
+    ];
+    let kept = an_object(kept, &["run", "reason", "message"], false);
+    let entries = vec![
+        ("removed", listed(removed, "the runs that are gone, or would be")),
+        ("kept", listed(kept, "the runs that were chosen and stay")),
+        ("dry_run", typed("boolean", "whether nothing was removed")),
+        ("store_bytes_before", typed("integer", "the size of the store before")),
+        ("store_bytes", typed("integer", "the size of the store afterwards")),
+    ];
+    let required = ["removed", "kept", "dry_run", "store_bytes_before", "store_bytes"];
+    described("What `clean --json` and `rm --json` print", &an_object(entries, &required, false))
 }
 
 pub(super) fn problems() -> Value {

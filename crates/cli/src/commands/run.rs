@@ -39,7 +39,7 @@ use crate::screen::DRAWING_INTERVAL;
 use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
-const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+pub(crate) const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The maximum number of further attempts to take the lease of a run.
 const MAX_LEASE_RETRIES: u32 = 25;

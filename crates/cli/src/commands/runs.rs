@@ -34,15 +34,15 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
     let store = store_of(&project(call.dir.as_deref())?, StoreUse::Read, call.trust_store)?;
     let choice = RunChoice::new(call)?;
-    let runs = match JournalReader::open(&store) {
-        Ok(reader) => all(&reader, &choice)?,
+    let (runs, bytes) = match JournalReader::open(&store) {
+        Ok(reader) => (all(&reader, &choice)?, reader.store_size().map_err(|error| of_store(&error))?),
         // A project without a run has no journal.
-        Err(StoreError::NoJournal { .. }) => Vec::new(),
+        Err(StoreError::NoJournal { .. }) => (Vec::new(), 0),
         Err(error) => return Err(of_store(&error)),
     };
     if call.json {
         let runs = runs.iter().map(run_json);
-        let value = Value::record([("runs", Value::sequence(runs))]);
+        let value = Value::record([("runs", Value::sequence(runs)), ("store_bytes", Value::from(bytes))]);
         return print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
     if runs.is_empty() {
@@ -71,7 +71,22 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
             (DIM, ended.as_ref().map_or(String::new(), how)),
         ]);
     }
-    print_styled(&table.text(""))
+    let store = format!(
+        "{DIM}{}; the store takes {}{DIM:#}\n",
+        words::count(runs.len() as u64, "run"),
+        size_text(bytes)
+    );
+    print_styled(&(table.text("") + &store))
+}
+
+/// A number of bytes in the largest unit that fits, with three digits.
+pub(super) fn size_text(bytes: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    let Some((size, unit)) = units.into_iter().find(|(size, _)| bytes >= *size) else {
+        return words::count(bytes, "byte");
+    };
+    let (whole, tenths) = (bytes / size, bytes % size * 10 / size);
+    if whole < 100 { format!("{whole}.{tenths} {unit}") } else { format!("{whole} {unit}") }
 }
 
 /// Which runs are listed.
@@ -174,7 +189,7 @@ fn list(reader: &JournalReader, now: Timestamp, run: RunInfo, status: RunStatus)
 }
 
 /// The status of a run. A run that has not ended and that no process drives was interrupted.
-fn status(reader: &JournalReader, run: &RunInfo) -> Result<RunStatus, CommandFailure> {
+pub(super) fn status(reader: &JournalReader, run: &RunInfo) -> Result<RunStatus, CommandFailure> {
     Ok(match run.status.as_str() {
         "completed" => RunStatus::Completed,
         "failed" => RunStatus::Failed,
@@ -185,18 +200,18 @@ fn status(reader: &JournalReader, run: &RunInfo) -> Result<RunStatus, CommandFai
     })
 }
 
-fn moment(time: &str) -> Option<Timestamp> {
+pub(super) fn moment(time: &str) -> Option<Timestamp> {
     time.parse().ok()
 }
 
 /// A time for people: local, without fractions of a second, with the offset of its zone.
-fn local(time: &str) -> String {
+pub(super) fn local(time: &str) -> String {
     let Some(moment) = moment(time) else { return time.to_owned() };
     moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
 /// How long ago something was, in its largest unit.
-fn age(now: Timestamp, then: Option<Timestamp>) -> Option<String> {
+pub(super) fn age(now: Timestamp, then: Option<Timestamp>) -> Option<String> {
     let seconds = now.duration_since(then?).as_secs();
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size).unwrap_or((1, "s"));

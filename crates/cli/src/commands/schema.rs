@@ -28,6 +28,7 @@ pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
         SchemaKind::Problems => output_schemas::problems(),
         SchemaKind::Tools => output_schemas::tools(),
         SchemaKind::Logs => output_schemas::logs(),
+        SchemaKind::Cleaning => output_schemas::cleaning(),
     };
     print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }

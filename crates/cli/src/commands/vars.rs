@@ -38,7 +38,9 @@ struct AssignedValue {
     /// The event that set it; `None` for a value of the file.
     seq: Option<u64>,
     time: Option<i64>,
-    /// The value before, in the same scope.
+    /// The event that set it before, in the same scope.
+    before_seq: Option<u64>,
+    /// The value before. What events recorded is loaded for what is shown, and only then.
     before: Option<Value>,
     value: Value,
     maker: Maker,
@@ -51,6 +53,23 @@ impl AssignedValue {
     fn shown_name(&self) -> String {
         format!("{}{}", self.name, self.at.item_suffix())
     }
+
+    /// Loads what events recorded. Inputs and entries as written are there already.
+    fn load(&mut self, history: &History<'_>) -> Result<(), CommandFailure> {
+        let value = |seq: u64| -> Result<Value, CommandFailure> {
+            match self.sort {
+                NameSort::Context => match history.event(seq)?.kind {
+                    EventKind::Defined { value, .. } => history.load(&value),
+                    _ => Ok(Value::NULL),
+                },
+                _ => Ok(history.output(seq)?.value.clone()),
+            }
+        };
+        let recorded = self.seq.filter(|_| self.sort != NameSort::Input).map(value).transpose()?;
+        self.before = self.before_seq.map(value).transpose()?;
+        self.value = recorded.unwrap_or_else(|| std::mem::take(&mut self.value));
+        Ok(())
+    }
 }
 
 pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
@@ -61,6 +80,11 @@ pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
         settings = of_name(&history, settings, name)?;
     } else {
         settings = latest(settings);
+    }
+    let shown_items = if call.name.is_some() || call.json { usize::MAX } else { MAX_ITEMS };
+    let more = leave_out(&mut settings, shown_items);
+    for setting in &mut settings {
+        setting.load(&history)?;
     }
     let mut readers: Readers = settings.iter().map(|setting| (setting.maker.clone(), Vec::new())).collect();
     readers_of(&history, &mut readers)?;
@@ -75,13 +99,7 @@ pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
     }
     let shown = |value: &Value| if call.full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
     let mut table = Table::default();
-    let mut counts = BTreeMap::<&str, usize>::new();
     for setting in &settings {
-        let of_item = setting.at.is_in_items() && call.name.is_none();
-        let count = counts.entry(&setting.name).and_modify(|count| *count += 1).or_insert(1);
-        if of_item && *count > MAX_ITEMS {
-            continue;
-        }
         let value = match (&setting.before, call.name.is_some()) {
             (Some(before), true) => format!("{} → {}", shown(before), shown(&setting.value)),
             _ => shown(&setting.value),
@@ -97,15 +115,25 @@ pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
             (DIM, set_by(&history, setting) + &previous + &read_by(&history, setting, &readers)),
         ]);
     }
-    let more = counts.iter().filter(|(_, count)| **count > MAX_ITEMS);
-    let more = more.fold(String::new(), |text, (name, count)| {
-        let more = count - MAX_ITEMS;
-        text + &format!("{more} more of `{name}`: `threadline vars {} {name}`\n", history.info.id)
+    let more = more.iter().fold(String::new(), |text, (name, count)| {
+        text + &format!("{count} more of `{name}`: `threadline vars {} {name}`\n", history.info.id)
     });
     print_styled(&(table.text("") + &more))
 }
 
-/// Every value that was set, in the order of the journal.
+/// Leaves out all but some values of each name that items set. How many of which were left out.
+fn leave_out(settings: &mut Vec<AssignedValue>, shown: usize) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::<String, usize>::new();
+    settings.retain(|setting| {
+        let count = counts.entry(setting.name.clone()).and_modify(|count| *count += 1).or_insert(1);
+        !setting.at.is_in_items() || *count <= shown
+    });
+    counts.retain(|_, count| *count > shown);
+    counts.values_mut().for_each(|count| *count -= shown);
+    counts
+}
+
+/// Every value that was set, in the order of the journal, not loaded yet.
 fn settings(history: &History<'_>) -> Result<Vec<AssignedValue>, CommandFailure> {
     let mut settings = Vec::new();
     let mut began = 0;
@@ -117,7 +145,7 @@ fn settings(history: &History<'_>) -> Result<Vec<AssignedValue>, CommandFailure>
         for change in fold.changes(event) {
             let captured = change.sort == NameSort::Capture;
             let iteration = iteration.filter(|_| captured).map(|iteration| (iteration, false));
-            settings.push(AssignedValue { iteration, ..of_change(history, &change)? });
+            settings.push(AssignedValue { iteration, ..of_change(&change) });
         }
         Ok(())
     })?;
@@ -134,6 +162,7 @@ fn settings(history: &History<'_>) -> Result<Vec<AssignedValue>, CommandFailure>
         at: Address::default(),
         seq: Some(1),
         time: Some(began),
+        before_seq: None,
         before: None,
         value: value.clone(),
         maker: Maker::Input(Some(name.name().clone())),
@@ -155,6 +184,7 @@ fn literals(history: &History<'_>, settings: &[AssignedValue]) -> Vec<AssignedVa
         at: Address::default(),
         seq: None,
         time: None,
+        before_seq: None,
         before: None,
         value: value.clone(),
         maker: Maker::Context(Some(name.clone())),
@@ -164,28 +194,23 @@ fn literals(history: &History<'_>, settings: &[AssignedValue]) -> Vec<AssignedVa
     all.filter(|literal| !settings.iter().any(|setting| setting.name == literal.name)).collect()
 }
 
-fn of_change(history: &History<'_>, change: &Change) -> Result<AssignedValue, CommandFailure> {
-    let value = |seq: u64| -> Result<Value, CommandFailure> {
-        match history.event(seq)?.kind {
-            EventKind::Defined { value, .. } => history.load(&value),
-            _ => Ok(history.output(seq)?.value.clone()),
-        }
-    };
+fn of_change(change: &Change) -> AssignedValue {
     let (name, maker) = match change.sort {
         NameSort::Context => (format!("context.{}", change.name), Maker::Context(Some(change.name.clone()))),
         _ => (change.name.to_string(), Maker::Event(change.seq)),
     };
-    Ok(AssignedValue {
+    AssignedValue {
         name,
         sort: change.sort,
         at: change.at.clone(),
         seq: Some(change.seq),
         time: Some(change.time),
-        before: change.before.map(value).transpose()?,
-        value: value(change.seq)?,
+        before_seq: change.before,
+        before: None,
+        value: Value::NULL,
         maker,
         iteration: None,
-    })
+    }
 }
 
 /// The last value of each name of the run, and of each item.

@@ -29,8 +29,8 @@ macro_rules! folders {
 }
 
 folders! {
-    agents check computed defaults envelopes errors expect expectations explain failures grammar graph limits load
-    loop_interpolation loops mapreduce mapreduce_variables node_outputs provenance retry_on run_end running runs
+    agents check clean computed defaults envelopes errors expect expectations explain failures grammar graph limits
+    load loop_interpolation loops mapreduce mapreduce_variables node_outputs provenance retry_on run_end running runs
     secrets shell_safety tools trace trust types undefined workflow
 }
 

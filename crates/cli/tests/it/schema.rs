@@ -177,6 +177,7 @@ fn kind_of_output(line: &str) -> Option<&'static str> {
         "logs" => "logs",
         "runs" => "runs",
         "simulate" => "simulation",
+        "clean" | "rm" => "cleaning",
         _ => return None,
     })
 }
@@ -211,7 +212,18 @@ fn every_output_of_the_cases_is_valid() {
         }
     }
     println!("{counts:?}");
-    for kind in ["events", "explanation", "chain", "names", "preview", "problems", "tools", "logs", "runs"] {
+    for kind in [
+        "events",
+        "explanation",
+        "chain",
+        "names",
+        "preview",
+        "problems",
+        "tools",
+        "logs",
+        "runs",
+        "cleaning",
+    ] {
         assert!(counts.contains_key(kind), "no case prints `{kind}`");
     }
     support::report(&failures, counts.values().sum());

@@ -15,6 +15,7 @@
 mod error;
 mod git;
 mod names;
+mod remains;
 mod repository;
 mod stale_lock;
 mod step_state;
@@ -29,6 +30,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use threadline_store::RunId;
 
 pub use error::WorktreeError;
+pub use remains::{RunRemains, UnmergedWork};
 
 use crate::process::Environment;
 use git::Git;

@@ -393,7 +393,7 @@ fn a_value_that_was_altered_is_noticed() {
 #[test]
 fn what_is_no_journal_of_ours_is_refused() {
     let cases = [
-        ("PRAGMA user_version = 7", "written by a newer threadline: version 7, this one knows 1"),
+        ("PRAGMA user_version = 7", "written by a newer threadline: version 7, this one knows 2"),
         ("PRAGMA user_version = 0", "`FILE` is not a journal"),
         ("PRAGMA application_id = 0", "`FILE` is not a journal"),
         ("CREATE TABLE extra (x)", "the journal is damaged: its tables are not those of a journal"),

@@ -331,8 +331,8 @@ fn everything_is_for_the_owner_only() {
             }
         }
     }
-    // Journal, two files beside it, two locks, a lease, a value, a spool, and five folders.
-    assert_eq!(seen, 13);
+    // Journal, two files beside it, two locks, a lease, a value, a spool, the names of values, and five folders.
+    assert_eq!(seen, 14);
     assert_eq!(folder.journal().metadata().unwrap().permissions().mode() & 0o777, 0o700);
 }
 
@@ -366,10 +366,10 @@ fn values_are_stored_once_by_their_hash() {
     drop(store.spool());
     let mut spool = store.spool();
     spool.add(&bytes(2 << 20)).unwrap();
-    // One file is the lock of this process.
-    assert_eq!(entries(&store.spool_folder()), 2);
+    // One file is the lock of this process, another names the values that it stored.
+    assert_eq!(entries(&store.spool_folder()), 3);
     drop(spool);
-    assert_eq!(entries(&store.spool_folder()), 1);
+    assert_eq!(entries(&store.spool_folder()), 2);
 }
 
 fn entries(folder: &std::path::Path) -> usize {

@@ -1,5 +1,6 @@
 //! The tests of the journal, in one program: `cargo test -p threadline-store --test it wire::` runs one module.
 
+mod clean;
 mod damage;
 mod fixture;
 mod journal;

@@ -1,6 +1,7 @@
 //! Runs the binary as a user would, in a fresh folder and a fixed environment, and compares what it prints.
 
 pub(crate) mod case;
+pub(crate) mod faults;
 mod steady;
 
 use std::fmt::Write as _;

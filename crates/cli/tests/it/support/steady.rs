@@ -7,6 +7,7 @@
 //! | `[WHEN]`, `[CLOCK]` | a date with its time; the time of a day |
 //! | `[TIME]` | how long something took; it is as wide as the column it stands in |
 //! | `[N]` | a number that was measured |
+//! | `[SIZE]` | the size of files |
 //! | `[UUID]`, `[HASH]` | what they say |
 //!
 //! Only the outputs of commands that begin or read runs are changed.
@@ -17,7 +18,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// The commands whose outputs vary.
-const COMMANDS: [&str; 7] = ["run", "resume", "runs", "show", "explain", "logs", "vars"];
+const COMMANDS: [&str; 9] = ["run", "resume", "runs", "show", "explain", "logs", "vars", "clean", "rm"];
 
 /// The runs of a project.
 #[derive(Default)]
@@ -32,7 +33,7 @@ fn pattern(text: &str) -> Regex {
 
 static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)(?: run |"run":")([a-z0-9]{8})(?:$|")"#));
 static CALLED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[a-z0-9]{8}-[a-z0-9]{12}\b"));
-static NAMES: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
+static NAMES: LazyLock<[(Regex, &str); 8]> = LazyLock::new(|| {
     [
         (pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| [+-]\d\d:\d\d)?"), "[WHEN]"),
         (pattern(r"\b\d\d:\d\d:\d\d\.\d{3}\b"), "[CLOCK]"),
@@ -42,10 +43,12 @@ static NAMES: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
         (pattern(r"\(\d+/(\d+)\) "), "([N]/${1}) "),
         (
             pattern(
-                r#"("(?:execution_time_ms|cpu_time_ms|memory_usage_mb|duration_ms|duration|elapsed_ms)":)[0-9.]+"#,
+                r#"("(?:store_bytes|store_bytes_before|event_bytes|execution_time_ms|cpu_time_ms|memory_usage_mb|duration_ms|duration|elapsed_ms)":)[0-9.]+"#,
             ),
             "${1}[N]",
         ),
+        (pattern(r"\b\d+(\.\d)? [kMG]B\b"), "[SIZE]"),
+        (pattern(r"(?m)(  )\d+ bytes$"), "${1}[SIZE]"),
     ]
 });
 static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r" +(\d+(\.\d+)?m?s|\d+m\d\ds|\d+m)\b"));
@@ -86,7 +89,7 @@ impl Runs {
             1 => " [TIME]".to_owned(),
             _ => format!("{:>width$}", "[TIME]", width = found[0].len()),
         };
-        if arguments.first() == Some(&"runs") {
+        if matches!(arguments.first(), Some(&"runs" | &"clean")) {
             // Of a run that took longer the column is wider.
             let text = LISTED.replace_all(&text, "  [TIME]");
             return AFTER.replace_all(&text, "[TIME]  ").into_owned();

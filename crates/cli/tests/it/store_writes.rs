@@ -1,0 +1,127 @@
+//! Every write of a run to its store fails once, in every way in which a disk fails. The program says so, loses nothing,
+//! and goes on when there is room again.
+
+use std::collections::BTreeSet;
+
+use threadline_lang::Value;
+
+use crate::harness::{Run, Workflow, workflow};
+use crate::support::{faults, is_long};
+
+/// What a disk says.
+const ERRORS: [&str; 4] = ["EIO", "ENOSPC", "EDQUOT", "SHORT"];
+
+/// A list, a map and a loop.
+const EXAMPLES: [(&str, &str); 3] = [
+    (
+        "list",
+        "- {id: one, shell: 'head -c 9000 /dev/zero | base64'}
+- {id: two, foreach: [1, 2], do: [{argv: [echo, two]}]}
+- {id: last, shell: 'echo ${one} | wc -c'}
+",
+    ),
+    (
+        "map",
+        "map:
+  input: {shell: seq 6}
+  max_parallel: 2
+  steps: [{shell: 'echo ${item}'}]
+reduce:
+- {id: last, shell: 'echo ${map.results | count}'}
+",
+    ),
+    (
+        "loop",
+        "initial: a
+states:
+  a:
+    action: echo 1
+    capture: n
+    capture_format: number
+    evaluate: {expression: n == 1}
+    on_yes: last
+    on_no: a
+  last: {terminal: true, action: 'echo ${n}'}
+",
+    ),
+];
+
+/// The executions that the journal says are over.
+fn finished(run: &Run) -> BTreeSet<String> {
+    run.order().into_iter().map(str::to_owned).collect()
+}
+
+/// Goes on with the last run, or begins one if there is none. What had finished is not done again.
+fn go_on(workflow: &Workflow, what: &str) -> String {
+    let shown = workflow.command(&["show", "last", "--json"]).wait();
+    if shown.exit != 0 {
+        assert!(shown.stderr.contains("no run yet"), "{what}: {}", shown.stderr);
+        return last_value(&workflow.run().well());
+    }
+    let before = finished(&shown);
+    let resumed = workflow.resume();
+    let is_over = resumed.stderr.contains("nothing to resume");
+    assert!(resumed.exit == 0 || is_over, "{what}: {}", resumed.stderr);
+    for event in resumed.of_kind("started") {
+        let at = event.get("at").and_then(Value::as_str).unwrap_or_default();
+        assert!(!before.contains(at), "{what}: `{at}` had finished and ran again");
+    }
+    last_value(&workflow.command(&["show", "last", "--json"]).wait().well())
+}
+
+fn last_value(run: &Run) -> String {
+    run.value("last")
+}
+
+#[test]
+fn every_write_fails_once_and_the_run_goes_on() {
+    let (mut unharmed, mut refused, mut stopped) = (0, 0, 0);
+    for (place, (name, text)) in EXAMPLES.into_iter().enumerate() {
+        let expected = last_value(&workflow(text).run().well());
+        // In the short form each example has an error of its own.
+        let errors = if is_long() { &ERRORS[..] } else { &ERRORS[place..=place] };
+        for error in errors {
+            for number in (1..).step_by(if is_long() { 1 } else { 3 }) {
+                let workflow = workflow(text);
+                let what = format!("{name}, {error} at write {number}");
+                let run = faults::run(&["run", "workflow.yaml"], workflow.project.path(), number, error);
+                if !run.is_met {
+                    break;
+                }
+                match run.exit {
+                    Some(0) => unharmed += 1,
+                    Some(3) => refused += 1,
+                    Some(4) => stopped += 1,
+                    exit => panic!("{what}: {exit:?}: {}", run.stderr),
+                }
+                let is_named = ["the disk is full", "cannot be read or written", "cannot be written"]
+                    .iter()
+                    .any(|words| run.stderr.contains(words));
+                assert!(is_named || run.exit == Some(0), "{what}: {}", run.stderr);
+                assert_eq!(go_on(&workflow, &what), expected, "{what}: {}", run.stderr);
+            }
+        }
+    }
+    println!("failed writes: {unharmed} did no harm, {refused} runs did not begin, {stopped} stopped");
+    assert!(refused > 2 && stopped > 5, "{refused} runs did not begin, {stopped} stopped");
+}
+
+/// A kill before any write: what had finished does not run again, and the result is the same.
+#[test]
+fn a_kill_before_any_write_loses_nothing() {
+    let mut kills = 0;
+    for (name, text) in EXAMPLES {
+        let expected = last_value(&workflow(text).run().well());
+        for number in (1..).step_by(if is_long() { 1 } else { 3 }) {
+            let workflow = workflow(text);
+            let what = format!("{name}, killed at write {number}");
+            if !faults::run(&["run", "workflow.yaml"], workflow.project.path(), number, "KILL").is_met {
+                break;
+            }
+            kills += 1;
+            assert_eq!(go_on(&workflow, &what), expected, "{what}");
+        }
+    }
+    println!("killed at {kills} writes");
+    assert!(kills > 20, "only {kills} kills");
+}

@@ -59,7 +59,8 @@ fn measure() -> Result<(), String> {
     }
     let bench = Bench::new()?;
     if let Some(other) = other {
-        return bench.against(Path::new(&other), rounds);
+        bench.against(Path::new(&other), rounds)?;
+        return bench.readers(Some(Path::new(&other)), rounds, largest);
     }
     if !only_loops {
         bench.checks(rounds)?;
@@ -68,6 +69,7 @@ fn measure() -> Result<(), String> {
         bench.start_up(rounds.max(3) * 4)?;
         bench.steady(largest)?;
         bench.maps(largest)?;
+        bench.readers(None, rounds, largest)?;
     }
     bench.against_while(rounds)?;
     bench.transitions(largest)?;
@@ -127,6 +129,11 @@ impl Bench {
             std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
         }
         std::fs::create_dir(&store).map_err(|error| error.to_string())?;
+        self.call_there(binary, args)
+    }
+
+    /// Calls a binary in the folder as it is; it must end well.
+    fn call_there(&self, binary: &Path, args: &[&str]) -> Result<Timed, String> {
         let clock = Instant::now();
         let output = Command::new(binary)
             .args(args)
@@ -376,6 +383,66 @@ impl Bench {
             }
             let (ours, theirs) = (per(median(ours), 1), per(median(theirs), 1));
             println!("  {name:<34} {ours:>8.1} {theirs:>11.1} {:>7.2}", ours / theirs);
+        }
+        Ok(())
+    }
+
+    /// The commands that read a run of many items, one of many transitions, and a store of many runs; beside another
+    /// binary if there is one.
+    fn readers(&self, other: Option<&Path>, rounds: usize, largest: usize) -> Result<(), String> {
+        let items = largest.min(100_000);
+        let (loops, runs) = (items / 10, items / 10);
+        let middle = &*format!("map[{}]/1", items / 2);
+        let visit = &*format!("again#{}", loops / 2);
+        self.write("map.yaml", &map(items, "{id: v, value: \"${item}\"}"))?;
+        self.write("loop.yaml", &repeat(loops, "value: \"${state.iteration}\", capture: n, "))?;
+        self.write("small.yaml", "steps:\n  - value: 1\n")?;
+        let many = |count: usize| {
+            format!("for i in $(seq {count}); do \"$0\" run small.yaml >/dev/null || exit 1; done")
+        };
+        let stores: [(String, &[&[&str]]); 3] = [
+            (
+                format!("a map of {items} items"),
+                &[&["show", "last"], &["explain", "last", middle], &["vars", "last"], &["runs"]],
+            ),
+            (
+                format!("a loop of {loops} transitions"),
+                &[&["show", "last"], &["explain", "last", visit], &["vars", "last"], &["vars", "last", "n"]],
+            ),
+            (format!("a store of {runs} runs"), &[&["show", "last"], &["explain", "last"], &["runs"]]),
+        ];
+        println!("reading                                   ms   the other   ratio");
+        for (at, (name, commands)) in stores.iter().enumerate() {
+            match at {
+                0 => drop(self.run("map.yaml")?),
+                1 => drop(self.run("loop.yaml")?),
+                _ => {
+                    self.run("small.yaml")?;
+                    let mut shell = Command::new("sh");
+                    let filled =
+                        shell.args(["-c", &many(runs)]).arg(&self.binary).current_dir(&self.folder).status();
+                    if !filled.is_ok_and(|status| status.success()) {
+                        return Err("the store cannot be filled".to_owned());
+                    }
+                }
+            }
+            println!(" {name}");
+            for command in *commands {
+                let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+                for _ in 0..rounds {
+                    ours.push(self.call_there(&self.binary, command)?.elapsed);
+                    if let Some(other) = other {
+                        theirs.push(self.call_there(other, command)?.elapsed);
+                    }
+                }
+                let (ours, command) = (per(median(ours), 1), command.join(" "));
+                if theirs.is_empty() {
+                    println!("  {command:<34} {ours:>8.1}");
+                } else {
+                    let theirs = per(median(theirs), 1);
+                    println!("  {command:<34} {ours:>8.1} {theirs:>11.1} {:>7.2}", ours / theirs);
+                }
+            }
         }
         Ok(())
     }

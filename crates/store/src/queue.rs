@@ -40,13 +40,16 @@ pub(crate) enum WriteJob {
     Change(Box<StoreChange>),
 }
 
+/// Makes a change within a transaction.
+pub(crate) type ChangeFunction = Box<dyn Fn(&Connection) -> Result<(), StoreError> + Send>;
+
 /// A change of the journal that is not an append: one step of cleaning up.
 pub(crate) struct StoreChange {
     /// Whether it changes the page of the mark, so that everything before it has to be on disk.
     pub(crate) is_counted: bool,
     /// Whether the log is to be moved into the main file afterwards.
     pub(crate) ends_with_checkpoint: bool,
-    pub(crate) perform: Box<dyn Fn(&Connection) -> Result<(), StoreError> + Send>,
+    pub(crate) perform: ChangeFunction,
 }
 
 /// About how many bytes a change writes.

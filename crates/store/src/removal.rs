@@ -34,7 +34,7 @@ impl Store {
             let mut held = Vec::new();
             for run in runs {
                 match self.location.hold(&run.id) {
-                    Ok(hold) => held.push((run, hold)),
+                    Ok(lock) => held.push((run, lock)),
                     Err(StoreError::Busy { .. }) => outcome.driven.push(run.id.clone()),
                     Err(error) => return Err(error),
                 }

@@ -68,7 +68,7 @@ impl SpoolFolder {
             Some(file) => file,
             None => OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map_err(failed)?,
         };
-        let bytes: Vec<u8> = values.iter().flat_map(|hash| hash.as_bytes()).copied().collect();
+        let bytes: Vec<u8> = values.iter().flat_map(Hash::as_bytes).copied().collect();
         pins.insert(file).write_all(&bytes).map_err(failed)
     }
 

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use threadline_lang::{Limits, Value, data};
@@ -50,13 +51,16 @@ struct DiskFile {
     pending: Vec<RecordedCall>,
 }
 
-/// A disk with a cache.
+/// A disk with a cache. A file keeps its key here; its number may be given to another file when it is gone.
 #[derive(Clone, Default)]
 struct Disk {
-    files: BTreeMap<u64, DiskFile>,
-    names: BTreeMap<PathBuf, u64>,
-    /// Names that were changed since a folder was synced.
-    renamed: Vec<RecordedCall>,
+    files: Vec<DiskFile>,
+    /// The names on the disk.
+    names: BTreeMap<PathBuf, usize>,
+    /// Files whose names were changed since a folder was synced.
+    renamed: Vec<(RecordedCall, usize)>,
+    /// The names and numbers that processes see.
+    seen: BTreeMap<PathBuf, (u64, usize)>,
 }
 
 impl Disk {
@@ -70,41 +74,58 @@ impl Disk {
                 if path.is_dir() {
                     folders.push(path);
                 } else {
-                    use std::os::unix::fs::MetadataExt as _;
                     let number = entry.metadata().expect("a file").ino();
-                    let synced = fs::read(&path).expect("a file");
-                    disk.files.insert(number, DiskFile { synced, pending: Vec::new() });
-                    disk.names.insert(path, number);
+                    let key = disk.create(path.clone(), number);
+                    disk.files[key].synced = fs::read(&path).expect("a file");
                 }
             }
         }
         disk
     }
 
+    fn create(&mut self, path: PathBuf, number: u64) -> usize {
+        let key = self.files.len();
+        self.files.push(DiskFile::default());
+        self.names.insert(path.clone(), key);
+        self.seen.insert(path, (number, key));
+        key
+    }
+
+    /// The file of a call, which may be new.
+    fn file_of(&mut self, call: &RecordedCall) -> usize {
+        match self.seen.get(&call.path) {
+            Some((number, key)) if *number == call.file => *key,
+            _ => self.create(call.path.clone(), call.file),
+        }
+    }
+
     fn take(&mut self, call: &RecordedCall) {
         match call.sort {
+            // Nobody finds a file that is gone.
+            'W' | 'T' if call.path.to_string_lossy().ends_with(" (deleted)") => {}
             'W' | 'T' => {
-                if call.sort == 'W' {
-                    // Its name is that at the first write; later ones may have another.
-                    let known = self.files.contains_key(&call.file);
-                    if !known {
-                        self.names.insert(call.path.clone(), call.file);
-                    }
-                }
-                self.files.entry(call.file).or_default().pending.push(call.clone());
+                let key = self.file_of(call);
+                self.files[key].pending.push(call.clone());
             }
-            'F' => match self.files.get_mut(&call.file) {
-                Some(file) => {
+            'F' => match self.seen.get(&call.path) {
+                Some((_, key)) => {
+                    let file = &mut self.files[*key];
                     let pending = std::mem::take(&mut file.pending);
                     pending.iter().for_each(|call| apply(&mut file.synced, call, call.data.len()));
                 }
                 // A folder.
                 None => {
                     let renamed = std::mem::take(&mut self.renamed);
-                    renamed.iter().for_each(|call| rename(&mut self.names, call));
+                    renamed.iter().for_each(|(call, key)| rename(&mut self.names, call, *key));
                 }
             },
-            'R' | 'U' => self.renamed.push(call.clone()),
+            'R' | 'U' => {
+                let Some((number, key)) = self.seen.remove(&call.path) else { return };
+                if call.sort == 'R' {
+                    self.seen.insert(new_name(call), (number, key));
+                }
+                self.renamed.push((call.clone(), key));
+            }
             _ => {}
         }
     }
@@ -113,15 +134,15 @@ impl Disk {
     fn image(&self, from: &Path, into: &Path, random: &mut Random) {
         let mut names = self.names.clone();
         let kept = random.below(self.renamed.len() + 1);
-        self.renamed.iter().take(kept).for_each(|call| rename(&mut names, call));
+        self.renamed.iter().take(kept).for_each(|(call, key)| rename(&mut names, call, *key));
         // Everything is lost, everything is there, or each write has a fate of its own.
         let fate = random.below(8);
-        for (path, number) in names {
+        for (path, key) in names {
             let Ok(below) = path.strip_prefix(from) else { continue };
             if below.to_string_lossy().ends_with("-shm") {
                 continue;
             }
-            let file = &self.files[&number];
+            let file = &self.files[key];
             let mut bytes = file.synced.clone();
             for call in &file.pending {
                 let whole = call.data.len();
@@ -153,11 +174,18 @@ fn apply(bytes: &mut Vec<u8>, call: &RecordedCall, length: usize) {
     bytes[at..at + length].copy_from_slice(&call.data[..length]);
 }
 
-fn rename(names: &mut BTreeMap<PathBuf, u64>, call: &RecordedCall) {
-    let number = names.remove(&call.path);
-    if let ('R', Some(number)) = (call.sort, number) {
-        names.insert(PathBuf::from(String::from_utf8_lossy(&call.data).into_owned()), number);
+fn rename(names: &mut BTreeMap<PathBuf, usize>, call: &RecordedCall, key: usize) {
+    if names.get(&call.path) != Some(&key) {
+        return;
     }
+    names.remove(&call.path);
+    if call.sort == 'R' {
+        names.insert(new_name(call), key);
+    }
+}
+
+fn new_name(call: &RecordedCall) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(&call.data).into_owned())
 }
 
 /// The events that somebody was told of and that are on disk before: results, and ends.

@@ -33,7 +33,7 @@ fn pattern(text: &str) -> Regex {
 
 static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)(?: run |"run":")([a-z0-9]{8})(?:$|")"#));
 static CALLED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[a-z0-9]{8}-[a-z0-9]{12}\b"));
-static NAMES: LazyLock<[(Regex, &str); 8]> = LazyLock::new(|| {
+static NAMES: LazyLock<[(Regex, &str); 7]> = LazyLock::new(|| {
     [
         (pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| [+-]\d\d:\d\d)?"), "[WHEN]"),
         (pattern(r"\b\d\d:\d\d:\d\d\.\d{3}\b"), "[CLOCK]"),
@@ -48,10 +48,10 @@ static NAMES: LazyLock<[(Regex, &str); 8]> = LazyLock::new(|| {
             "${1}[N]",
         ),
         (pattern(r"\b\d+(\.\d)? [kMG]B\b"), "[SIZE]"),
-        (pattern(r"(?m)(  )\d+ bytes$"), "${1}[SIZE]"),
     ]
 });
 static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r" +(\d+(\.\d+)?m?s|\d+m\d\ds|\d+m)\b"));
+static SMALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)\b\d+ bytes$"));
 static AFTER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[TIME\] {2,}"));
 static TOOK: LazyLock<Regex> = LazyLock::new(|| pattern(r" *\b\d+(\.\d+)?m?s\b"));
 
@@ -92,7 +92,8 @@ impl Runs {
         if matches!(arguments.first(), Some(&"runs" | &"clean")) {
             // Of a run that took longer the column is wider.
             let text = LISTED.replace_all(&text, "  [TIME]");
-            return AFTER.replace_all(&text, "[TIME]  ").into_owned();
+            let text = AFTER.replace_all(&text, "[TIME]  ");
+            return SMALL.replace_all(&text, "[SIZE]").into_owned();
         }
         TOOK.replace_all(&text, took).into_owned()
     }

@@ -2,6 +2,7 @@
 //! how they go is the business of the store and of the worktrees.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -309,7 +310,7 @@ fn decide(
     for (run, status) in staying {
         match imported.iter().find(|(id, _)| *id == run.id) {
             Some((_, by)) => {
-                cleaning.kept.push(KeptRun { run: run.id, reason: KeptReason::Imported(by.clone()) })
+                cleaning.kept.push(KeptRun { run: run.id, reason: KeptReason::Imported(by.clone()) });
             }
             None => cleaning.going.push(going(reader, run, status, remains)?),
         }
@@ -440,7 +441,8 @@ impl Cleaning {
         }
         let mut text = table.text("");
         for KeptRun { run, reason } in &self.kept {
-            text.push_str(&format!("{BOLD}{run}{BOLD:#} stays: {}\n", report::visible(&reason.message())));
+            // Writing into a text cannot fail.
+            let _ = writeln!(text, "{BOLD}{run}{BOLD:#} stays: {}", report::visible(&reason.message()));
         }
         text
     }

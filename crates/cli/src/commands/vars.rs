@@ -129,7 +129,9 @@ fn leave_out(settings: &mut Vec<AssignedValue>, shown: usize) -> BTreeMap<String
         !setting.at.is_in_items() || *count <= shown
     });
     counts.retain(|_, count| *count > shown);
-    counts.values_mut().for_each(|count| *count -= shown);
+    for count in counts.values_mut() {
+        *count -= shown;
+    }
     counts
 }
 

@@ -161,7 +161,7 @@ fn a_run_that_is_not_over_stays() {
     running.kill();
     workflow.command(&["rm", &run]).wait().exits(3).says("is not over, it is interrupted").says("--force");
     workflow.command(&["clean", "--keep", "0"]).wait().well();
-    assert_eq!(ids(&workflow), [run.clone()]);
+    assert_eq!(ids(&workflow), std::slice::from_ref(&run));
     workflow.command(&["rm", "--force", &run]).wait().well();
     assert!(ids(&workflow).is_empty());
     // What it had started was ended with it.

@@ -107,18 +107,7 @@ impl Disk {
                 let key = self.file_of(call);
                 self.files[key].pending.push(call.clone());
             }
-            'F' => match self.seen.get(&call.path) {
-                Some((_, key)) => {
-                    let file = &mut self.files[*key];
-                    let pending = std::mem::take(&mut file.pending);
-                    pending.iter().for_each(|call| apply(&mut file.synced, call, call.data.len()));
-                }
-                // A folder.
-                None => {
-                    let renamed = std::mem::take(&mut self.renamed);
-                    renamed.iter().for_each(|(call, key)| rename(&mut self.names, call, *key));
-                }
-            },
+            'F' => self.sync(&call.path),
             'R' | 'U' => {
                 let Some((number, key)) = self.seen.remove(&call.path) else { return };
                 if call.sort == 'R' {
@@ -130,11 +119,27 @@ impl Disk {
         }
     }
 
+    /// What was written to a file is on disk; or, of a folder, how the files are called.
+    fn sync(&mut self, path: &Path) {
+        if let Some((_, key)) = self.seen.get(path) {
+            let file = &mut self.files[*key];
+            for call in std::mem::take(&mut file.pending) {
+                apply(&mut file.synced, &call, call.data.len());
+            }
+        } else {
+            for (call, key) in std::mem::take(&mut self.renamed) {
+                rename(&mut self.names, &call, key);
+            }
+        }
+    }
+
     /// What is on the disk after the power was lost, in a folder of its own.
     fn image(&self, from: &Path, into: &Path, random: &mut Random) {
         let mut names = self.names.clone();
         let kept = random.below(self.renamed.len() + 1);
-        self.renamed.iter().take(kept).for_each(|(call, key)| rename(&mut names, call, *key));
+        for (call, key) in self.renamed.iter().take(kept) {
+            rename(&mut names, call, *key);
+        }
         // Everything is lost, everything is there, or each write has a fate of its own.
         let fate = random.below(8);
         for (path, key) in names {

@@ -773,14 +773,14 @@ pub(crate) struct ExplainArguments {
 
 #[derive(Args)]
 pub(crate) struct CompletionsArguments {
-    /// The shell
+    /// The shell that completes the command line
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
 
 #[derive(Args)]
 pub(crate) struct ManArguments {
-    /// A command
+    /// The command that the page is about
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
 }

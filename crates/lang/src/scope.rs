@@ -93,7 +93,7 @@ pub enum PromisedShape {
     },
     /// The output of a step.
     Output {
-        /// Its value.
+        /// What is known of its value.
         value: ShapeCell,
         /// What is known about how it came about.
         meta: ShapeCell,

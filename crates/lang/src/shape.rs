@@ -18,9 +18,9 @@ impl Types {
     pub const ANY: Self = Self(0x7f);
     /// The set of no type.
     pub const NONE: Self = Self(0);
-    /// Just null.
+    /// Nothing but null.
     pub const NULL: Self = Self::one(Type::Null);
-    /// Just text.
+    /// Nothing but text.
     pub const TEXT: Self = Self::one(Type::Text);
     /// Ints and decimals.
     pub const NUMBER: Self = Self::one(Type::Int).or(Self::one(Type::Decimal));

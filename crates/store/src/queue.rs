@@ -16,7 +16,7 @@ use crate::stored_event::{EventDraft, NewRun, RunHead};
 /// What a store has written so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Transactions.
+    /// The number of transactions.
     pub commits: u64,
     /// Syncs of the log; one makes all transactions before it durable.
     pub syncs: u64,

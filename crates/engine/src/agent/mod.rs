@@ -49,7 +49,7 @@ pub struct ResolvedAgent {
 pub enum ResolvedSetting {
     /// A program and its arguments.
     Program(Vec<String>),
-    /// A text.
+    /// A text in which every reference is resolved.
     Text(String),
     /// A value of any type.
     Value(Value),

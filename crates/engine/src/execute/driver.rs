@@ -55,7 +55,7 @@ pub enum SecretView {
 pub struct StepSite<'s> {
     /// The plan of the run.
     pub plan: &'s Plan,
-    /// The execution.
+    /// The execution that is evaluated.
     pub task: &'s Task,
     /// The names that are visible.
     pub view: &'s View,
@@ -64,7 +64,7 @@ pub struct StepSite<'s> {
 }
 
 impl<'s> StepSite<'s> {
-    /// The step.
+    /// The step of the execution.
     pub fn step(self) -> &'s Step {
         &self.plan.steps[self.task.step as usize].step
     }

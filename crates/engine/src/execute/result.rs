@@ -165,7 +165,7 @@ pub fn judged_envelope<E>(
 
 /// The end of what a program printed to a stream.
 pub struct PrintedTail {
-    /// The stream.
+    /// The stream that it was printed to.
     pub stream: Stream,
     /// Its last lines.
     pub lines: Vec<String>,

@@ -26,7 +26,7 @@ pub struct ProviderSpec {
 pub enum ProviderName {
     /// A local program.
     Command,
-    /// Recorded answers.
+    /// Answers that were recorded before.
     Replay,
 }
 

@@ -149,7 +149,7 @@ pub enum UnknownPolicy {
     /// Refuse the text.
     #[default]
     Refuse,
-    /// Warn.
+    /// Accept the text with a warning.
     Warn,
     /// Say nothing: the author has said why the text is safe.
     Trust,

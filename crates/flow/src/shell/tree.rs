@@ -33,9 +33,9 @@ pub(super) struct ListItem {
 pub(super) enum Joint {
     /// `;`, `&` or a line break.
     Sequence,
-    /// `&&`.
+    /// `&&`: the next command runs if this one succeeds.
     And,
-    /// `||`.
+    /// `||`: the next command runs if this one fails.
     Or,
 }
 
@@ -76,7 +76,7 @@ pub(super) enum CommandSyntax {
         words: Option<Vec<Word>>,
         body: CommandList,
     },
-    /// `for ((...))`.
+    /// `for ((...))`: a loop that counts.
     Counted {
         header: Arithmetic,
         body: CommandList,
@@ -85,7 +85,7 @@ pub(super) enum CommandSyntax {
         subject: Word,
         clauses: Vec<CaseClause>,
     },
-    /// `((...))`.
+    /// `((...))`: arithmetic as a command.
     Arithmetic(Arithmetic),
     /// `[[ ... ]]`; the first word is `[[`.
     Conditional(Vec<Word>),
@@ -110,7 +110,7 @@ pub(super) struct Assignment {
     pub name: EcoString,
     pub range: Range<usize>,
     pub subscript: Option<Arithmetic>,
-    /// `+=`.
+    /// Whether it is `+=`, which keeps the value before.
     pub appends: bool,
     pub value: AssignedWords,
 }
@@ -144,11 +144,11 @@ pub(super) enum RedirectionTarget {
     Input(Word),
     /// `> file`, `>> file`, `&> file`.
     Output(Word),
-    /// `<& n`.
+    /// `<& n`: input from another descriptor.
     InputDescriptor(Word),
-    /// `>& n`.
+    /// `>& n`: output to another descriptor.
     OutputDescriptor(Word),
-    /// `<<< word`.
+    /// `<<< word`: a word as the input.
     HereString(Word),
     /// `<< END`: the index of the document.
     HereDocument(usize),
@@ -205,7 +205,7 @@ pub(super) struct Parameter {
     /// The name, `1`, `@` and so on; empty if it is an expansion itself, as zsh allows.
     pub name: EcoString,
     pub quoted: bool,
-    /// `${#NAME}`.
+    /// Whether it is `${#NAME}`, the length of the value.
     pub is_length: bool,
     /// `${!NAME[@]}`: the keys of an array.
     pub lists_keys: Option<KeySort>,
@@ -220,9 +220,9 @@ pub(super) struct Parameter {
 /// What the keys of an array are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeySort {
-    /// Numbers.
+    /// The keys are numbers, each of them arithmetic.
     Index,
-    /// Texts.
+    /// The keys are texts, as those of `declare -A`.
     Text,
 }
 
@@ -240,7 +240,7 @@ pub(super) enum Operation {
     Change,
     /// Everything but digits is removed.
     KeepDigits,
-    /// `${NAME:offset:length}`.
+    /// `${NAME:offset:length}`: both are arithmetic.
     Substring(Arithmetic),
 }
 

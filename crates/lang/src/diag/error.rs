@@ -180,7 +180,7 @@ pub enum ErrorKind {
     MayBe {
         /// The expression of the value.
         path: String,
-        /// The type.
+        /// The type of the value.
         kind: Type,
         /// What goes wrong then.
         cause: Box<Error>,

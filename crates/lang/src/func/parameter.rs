@@ -31,7 +31,7 @@ pub enum ParamKind {
 /// What a parameter takes: anything else is refused before the function begins.
 #[derive(Debug, Clone, Copy)]
 pub struct ArgumentTypes {
-    /// The types.
+    /// The types that it takes.
     pub types: Types,
     /// The types in words.
     pub words: &'static str,
@@ -75,12 +75,12 @@ const fn over_elements(name: &'static str, takes: ArgumentTypes) -> Param {
     Param { name, kind: ParamKind::Element, takes }
 }
 
-/// Any expression.
+/// A parameter that takes any expression.
 pub(super) const fn value(name: &'static str) -> Param {
     param(name, ANY)
 }
 
-/// Text.
+/// A parameter that takes a text.
 pub(super) const fn text(name: &'static str) -> Param {
     param(name, TEXT)
 }
@@ -90,7 +90,7 @@ pub(super) const fn time(name: &'static str) -> Param {
     param(name, ArgumentTypes { example: Some(SAMPLE_TIME), ..TEXT })
 }
 
-/// A number.
+/// A parameter that takes any number.
 pub(super) const fn number(name: &'static str) -> Param {
     param(name, NUMBER)
 }
@@ -120,7 +120,7 @@ pub(super) const fn numeric(name: &'static str) -> Param {
     param(name, ArgumentTypes::new(Types::NUMBER.or(Types::TEXT).or(BOOL), "a number, text or a bool"))
 }
 
-/// An object.
+/// A parameter that takes an object.
 pub(super) const fn object(name: &'static str) -> Param {
     param(name, ArgumentTypes::new(Types::one(Type::Object), "an object"))
 }
@@ -187,15 +187,15 @@ pub(super) const fn rest(name: &'static str) -> Param {
 pub enum Returns {
     /// A value of any type.
     Any,
-    /// A bool.
+    /// True or false.
     Bool,
-    /// Text.
+    /// Text of any length.
     Text,
     /// A whole number.
     Int,
-    /// Any number.
+    /// An int or a decimal.
     Number,
-    /// A decimal.
+    /// Always a decimal.
     Decimal,
     /// A whole number, or a decimal of as many digits as are asked for.
     Rounded,

@@ -87,6 +87,7 @@ impl CliCommand {
             | Self::Init(_)
             | Self::Migrate(_)
             | Self::Resume(_)
+            | Self::Rerun(_)
             | Self::Runs(_)
             | Self::Stop(_)
             | Self::Attach(_)
@@ -111,6 +112,9 @@ pub(crate) enum CliCommand {
     /// Continue a run that stopped, was killed or failed
     #[command(after_help = EXAMPLE_RESUME)]
     Resume(ResumeArguments),
+    /// Run a step of a run again, and everything that follows it
+    #[command(after_help = EXAMPLE_RERUN)]
+    Rerun(RerunArguments),
     /// Stop a run that another process drives
     #[command(after_help = EXAMPLE_STOP)]
     Stop(StopArguments),
@@ -376,6 +380,8 @@ const EXAMPLE_RESUME: &str = "\
 Examples:
   threadline resume last
   threadline resume last --failed
+  threadline resume last --edited --dry-run
+  threadline resume last --edited --yes
 
 Exit codes:
   0    success
@@ -383,6 +389,18 @@ Exit codes:
   2    wrong usage
   3    could not start
   4    stopped, can be resumed
+  130  interrupted, can be resumed";
+const EXAMPLE_RERUN: &str = "\
+Examples:
+  threadline rerun last --from build
+  threadline rerun last --from 'map[3]' --dry-run
+
+Exit codes:
+  0    success
+  1    a step failed
+  2    wrong usage
+  3    could not start
+  4    not confirmed, or stopped and can be resumed
   130  interrupted, can be resumed";
 const EXAMPLE_CHECK: &str = "\
 Example:
@@ -612,6 +630,8 @@ pub(crate) enum SchemaKind {
     Logs,
     /// What `clean --json` and `rm --json` print
     Cleaning,
+    /// What `resume --edited --dry-run --json` and `rerun --dry-run --json` print
+    Continuation,
 }
 
 /// A run of a project.
@@ -1099,8 +1119,44 @@ pub(crate) struct ResumeArguments {
     pub(crate) in_flight: Option<InFlightDecision>,
     /// Rerun the failed items of a finished run, and the steps after them. Has no effect on a run that
     /// stopped before its end
-    #[arg(long)]
+    #[arg(long, conflicts_with = "edited")]
     pub(crate) failed: bool,
+    /// Continue with the file as it is now, in a new run that keeps the results of unchanged steps
+    #[arg(long)]
+    pub(crate) edited: bool,
+    #[command(flatten)]
+    pub(crate) confirm: ConfirmArguments,
+    #[command(flatten)]
+    pub(crate) watch: WatchArguments,
+    /// The run: its id, a prefix of it, or `last`
+    #[arg(value_name = "RUN", default_value = "last", add = ArgValueCompleter::new(completion::runs))]
+    pub(crate) run: String,
+}
+
+/// What happens after the plan of a run is printed that keeps results of another one.
+#[derive(Args)]
+pub(crate) struct ConfirmArguments {
+    /// Print what is kept and what runs again, and run nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct RerunArguments {
+    /// The folder of the project
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The step to run again: an id, a number, an item such as `map[3]`, a visit such as `check#2`
+    #[arg(long, value_name = "STEP", required = true)]
+    pub(crate) from: Vec<String>,
+    /// What to do with steps that were running when Threadline was killed. Overrides their `on_crash`
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) in_flight: Option<InFlightDecision>,
+    #[command(flatten)]
+    pub(crate) confirm: ConfirmArguments,
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     /// The run: its id, a prefix of it, or `last`

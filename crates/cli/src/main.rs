@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let result = match &arguments.command {
         arguments::CliCommand::Run(run) => commands::run::run(run),
         arguments::CliCommand::Resume(resume) => commands::run::resume(resume),
+        arguments::CliCommand::Rerun(rerun) => commands::continued::rerun(rerun),
         arguments::CliCommand::Runs(runs) => commands::runs::runs(runs),
         arguments::CliCommand::Show(show) => commands::show::show(show),
         arguments::CliCommand::Explain(explain) => commands::explain::explain(explain),

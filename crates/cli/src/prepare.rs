@@ -179,27 +179,31 @@ fn read_inputs(workflow: &Workflow, arguments: &WorkflowArguments) -> Result<Val
     let inputs = workflow.inputs_of(&given);
     // What was given and could not be read is not also missing.
     let is_told = |error: &&InputError| matches!(error, InputError::Missing { name, .. } if unread.contains(&name.as_str()));
-    for error in inputs.as_ref().err().into_iter().flatten().filter(|error| !is_told(error)) {
-        problems.push(match error {
-            InputError::Unknown { name, nearest } => {
-                let hint =
-                    nearest.as_ref().map_or(String::new(), |near| format!(", {}", words::did_you_mean(near)));
-                format!("the workflow has no input `{name}`{hint}")
-            }
-            InputError::WrongType { name, kind, given } => {
-                let (kind, given) = (kind.with_article(), given.with_article());
-                format!("input `{name}` is {kind}, and {given} was given")
-            }
-            InputError::Missing { name, description } => {
-                let about = description.as_ref().map_or(String::new(), |about| format!(" ({about})"));
-                format!("input `{name}`{about} is required: `--input {name}=...`")
-            }
-            InputError::TooLarge => "the inputs are too large".to_owned(),
-        });
-    }
+    let errors = inputs.as_ref().err().into_iter().flatten().filter(|error| !is_told(error));
+    problems.extend(errors.map(input_problem));
     match inputs {
         Ok(inputs) if problems.is_empty() => Ok(inputs),
         _ => Err(CommandFailure::Inputs(problems.iter().map(Report::plain).collect())),
+    }
+}
+
+/// What is wrong with an input, in words.
+pub(crate) fn input_problem(error: &InputError) -> String {
+    match error {
+        InputError::Unknown { name, nearest } => {
+            let hint =
+                nearest.as_ref().map_or(String::new(), |near| format!(", {}", words::did_you_mean(near)));
+            format!("the workflow has no input `{name}`{hint}")
+        }
+        InputError::WrongType { name, kind, given } => {
+            let (kind, given) = (kind.with_article(), given.with_article());
+            format!("input `{name}` is {kind}, and {given} was given")
+        }
+        InputError::Missing { name, description } => {
+            let about = description.as_ref().map_or(String::new(), |about| format!(" ({about})"));
+            format!("input `{name}`{about} is required: `--input {name}=...`")
+        }
+        InputError::TooLarge => "the inputs are too large".to_owned(),
     }
 }
 

@@ -292,8 +292,13 @@ impl<'a> Reporter<'a> {
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.started_at = Some(event.time);
-                let line =
-                    format!("{BOLD}{}{BOLD:#} {DIM}run {}{DIM:#}", visible(&started.workflow), started.run);
+                let of = started.continues.as_ref();
+                let of = of.map_or(String::new(), |of| format!(", continues {}", of.run));
+                let line = format!(
+                    "{BOLD}{}{BOLD:#} {DIM}run {}{of}{DIM:#}",
+                    visible(&started.workflow),
+                    started.run
+                );
                 self.print(&line);
             }
             EventKind::Resumed { .. } => {
@@ -387,7 +392,8 @@ impl<'a> Reporter<'a> {
         let step = event.at.step(&plan).map(|step| &plan.steps[step as usize].step);
         if step.is_some_and(|step| step.state.is_some()) {
             // The line of a state is printed when it was judged.
-            self.loop_lines.remember(output);
+            let is_kept = matches!(event.kind, EventKind::Finished { kept: Some(_), .. });
+            self.loop_lines.remember(output, is_kept);
             return;
         }
         if output.status != Status::Completed {
@@ -404,7 +410,12 @@ impl<'a> Reporter<'a> {
             (false, true) => result_of(output),
             (false, false) => String::new(),
         };
-        self.line(&event.at, LineHead::new(GOOD, "✓", &time_of(output)), &note);
+        let time = time_of(output);
+        let head = match &event.kind {
+            EventKind::Finished { kept: Some(_), .. } => LineHead::new(DIM, "=", "kept"),
+            _ => LineHead::new(GOOD, "✓", &time),
+        };
+        self.line(&event.at, head, &note);
     }
 
     /// A step failed. For an item of a large list that is said when the item has ended.
@@ -773,7 +784,16 @@ mod tests {
         let (computed, parallel, rules) = (Vec::new(), 1, Rules::STRICT);
         let mut happened = vec![(
             "map".to_owned(),
-            EventKind::Expanded { as_of: 1, computed, items, count, read: None, parallel, rules },
+            EventKind::Expanded {
+                as_of: 1,
+                computed,
+                items,
+                count,
+                read: None,
+                parallel,
+                rules,
+                source: None,
+            },
         )];
         happened.extend((0..count).map(|index| {
             let ended = ItemEnded {

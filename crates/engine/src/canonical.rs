@@ -6,19 +6,68 @@
 use std::fmt::Write as _;
 
 use threadline_flow::fields::ProviderName;
-use threadline_flow::model::Backoff;
+use threadline_flow::model::{Action, Backoff, CaptureFormat, Filter, ForEach, SortKey, SourceFormat};
+use threadline_flow::plan::{Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::Delivery;
+use threadline_lang::Origin;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
 use crate::agent::{ResolvedAgent, ResolvedSetting};
 use crate::evaluate::{Act, Resolved, ResolvedReach, RetryPlan};
 use crate::hash::Hash;
+use crate::select::{Expansion, ResolvedSource};
 
 impl Resolved {
     /// A hash of everything that the fields came to, so that a later program can tell whether it sees the same.
     pub fn fingerprint(&self) -> Hash {
         Hash::of(self.canonical().as_bytes())
+    }
+
+    /// A hash of all that the result of a step depends on, so that a run that continues another one can tell
+    /// whether that one did the same. How long it may take and how often it is tried is not part of it: what
+    /// ended well was within its limits.
+    pub fn work(&self, plan: &Plan, number: StepNumber) -> Hash {
+        let Self { act, env, cwd, timeout: _, idle_timeout: _, max_output: _, retry: _, expect } = self;
+        let planned: &PlannedStep = &plan.steps[number as usize];
+        let step = &planned.step;
+        let mut text = Canonical(String::new());
+        text.act(act);
+        text.variables(env);
+        text.optional("cwd", cwd.as_deref());
+        for (operator, value) in expect.iter().flat_map(|expect| expect.expectations.values()) {
+            text.text("expect", operator);
+            text.value("=", value);
+        }
+        // An expectation is more than the values in it.
+        text.source("expect", plan, step.expect.as_ref().map(|expect| &expect.origin));
+        text.text("format", format_name(step.format));
+        text.optional("program", step.shell_program.as_ref().map(|program| program.value.as_str()));
+        text.number("strict", u128::from(step.strict_shell));
+        text.number("judged", u128::from(step.expects_exit_code()));
+        text.optional("tool", step.tool.as_ref().map(|tool| tool.value.as_str()));
+        if let (Act::Agent { agent, .. }, Action::Agent { .. }) = (act, &step.action) {
+            let model = plan.workflow.agent(&agent.name).and_then(|agent| agent.model.as_ref());
+            text.optional("model", model.map(|model| model.as_str()));
+        }
+        if let Some(called) = &planned.calls {
+            text.text("called", called.workflow.file.own_text());
+            for (name, file) in called.other_files() {
+                text.text(&name, file.own_text());
+            }
+        }
+        Hash::of(text.0.as_bytes())
+    }
+
+    /// The hash of what a judge is asked.
+    pub(crate) fn question(&self, verdicts: &[ecow::EcoString], min_confidence: &str) -> Hash {
+        let mut text = Canonical(String::new());
+        text.act(&self.act);
+        text.variables(&self.env);
+        text.optional("cwd", self.cwd.as_deref());
+        verdicts.iter().for_each(|verdict| text.text("verdict", verdict));
+        text.text("confidence", min_confidence);
+        Hash::of(text.0.as_bytes())
     }
 
     /// Every field, each text with its length before it.
@@ -28,10 +77,7 @@ impl Resolved {
         let RetryPlan { attempts, backoff, delay, max_delay, jitter } = retry;
         let mut text = Canonical(String::new());
         text.act(act);
-        for (name, value) in env {
-            text.text("env", name);
-            text.optional("=", value.as_deref());
-        }
+        text.variables(env);
         text.optional("cwd", cwd.as_deref());
         text.number("timeout", timeout.map_or(0, |timeout| timeout.as_millis()));
         if let Some(idle) = idle_timeout {
@@ -58,22 +104,95 @@ impl Resolved {
     }
 }
 
+impl Expansion {
+    /// A hash of where items come from and which of them are taken, so that a run that continues another one
+    /// can tell whether that one took the same. How many run at once and what becomes of failures is not part
+    /// of it.
+    pub fn source(&self, plan: &Plan, each: &ForEach) -> Hash {
+        let Self { source, offset, max_items, .. } = self;
+        let ForEach { json_path, filter, sort_by, distinct, is_map, .. } = each;
+        let mut text = Canonical(String::new());
+        match source {
+            ResolvedSource::List(value) => text.value("list", value),
+            ResolvedSource::File { path, format } => {
+                text.text("file", path);
+                text.text("format", source_format_name(*format));
+            }
+            ResolvedSource::Shell { bound, env, format } => {
+                text.script(bound);
+                text.variables(env);
+                text.text("format", source_format_name(*format));
+            }
+        }
+        text.optional("json_path", json_path.as_ref().map(|path| path.value.as_str()));
+        let filter = filter.as_ref().map(|filter| match filter {
+            Filter::Condition(condition) => &condition.origin,
+            Filter::Expectation(expectation) => &expectation.origin,
+        });
+        text.source("filter", plan, filter);
+        for SortKey { by, descending, nulls_first } in sort_by {
+            text.source("sort", plan, Some(&by.origin));
+            text.number("descending", u128::from(*descending));
+            text.number("nulls_first", nulls_first.map_or(2, u128::from));
+        }
+        text.source("distinct", plan, distinct.as_ref().map(|distinct| &distinct.origin));
+        text.number("offset", u128::from(*offset));
+        text.number("max_items", max_items.map_or(u128::MAX, u128::from));
+        text.number("map", u128::from(*is_map));
+        Hash::of(text.0.as_bytes())
+    }
+}
+
+fn format_name(format: CaptureFormat) -> &'static str {
+    match format {
+        CaptureFormat::Text => "text",
+        CaptureFormat::Json => "json",
+        CaptureFormat::Lines => "lines",
+        CaptureFormat::Number => "number",
+        CaptureFormat::Boolean => "boolean",
+    }
+}
+
+fn source_format_name(format: Option<SourceFormat>) -> &'static str {
+    match format {
+        None => "",
+        Some(SourceFormat::Json) => "json",
+        Some(SourceFormat::JsonLines) => "jsonl",
+        Some(SourceFormat::Lines) => "lines",
+    }
+}
+
 struct Canonical(String);
 
 impl Canonical {
+    fn variables(&mut self, env: &[(ecow::EcoString, Option<String>)]) {
+        for (name, value) in env {
+            self.text("env", name);
+            self.optional("=", value.as_deref());
+        }
+    }
+
+    /// What stands at a place of the file.
+    fn source(&mut self, name: &str, plan: &Plan, origin: Option<&Origin>) {
+        let text = plan.workflow.file.text();
+        self.optional(name, origin.and_then(|origin| text.get(origin.span.range())));
+    }
+
+    fn script(&mut self, bound: &threadline_flow::shell::BoundScript) {
+        self.text("shell", &bound.text);
+        for variable in &bound.variables {
+            let delivery = match variable.delivery {
+                Delivery::Environment | Delivery::File => "value",
+                Delivery::Path => "path",
+            };
+            self.text(&variable.name, &variable.value);
+            self.text("travel", delivery);
+        }
+    }
+
     fn act(&mut self, act: &Act) {
         match act {
-            Act::Shell { bound } => {
-                self.text("shell", &bound.text);
-                for variable in &bound.variables {
-                    let delivery = match variable.delivery {
-                        Delivery::Environment | Delivery::File => "value",
-                        Delivery::Path => "path",
-                    };
-                    self.text(&variable.name, &variable.value);
-                    self.text("travel", delivery);
-                }
-            }
+            Act::Shell { bound } => self.script(bound),
             Act::Verbatim { text } => self.text("verbatim", text),
             Act::Argv(arguments) => {
                 for argument in arguments {

@@ -66,6 +66,8 @@ pub enum EventKind {
         parallel: u64,
         /// What holds for each of them.
         rules: Rules,
+        /// The hash of where they come from and which are taken. Runs of earlier versions do not say it.
+        source: Option<Hash>,
     },
     /// An item failed, and begins again later.
     ItemRetrying {
@@ -93,6 +95,8 @@ pub enum EventKind {
         computed: Vec<Computed>,
         /// The hash of its resolved fields.
         fields: Hash,
+        /// The hash of what its result depends on. Runs of earlier versions do not say it.
+        work: Option<Hash>,
     },
     /// A value of `context` was evaluated, for the whole run.
     Defined {
@@ -125,6 +129,8 @@ pub enum EventKind {
         output: Output,
         /// The index of the results of its items, where they are not its value.
         results: Option<Datum>,
+        /// Where it was made, when this run continues another one and did not do it again.
+        kept: Option<Box<Kept>>,
     },
     /// The run stopped before its end and can be resumed.
     Paused {
@@ -161,6 +167,30 @@ pub enum EventKind {
         /// Where a loop ended, and why.
         ended: Option<LoopEnd>,
     },
+}
+
+/// The result of an earlier run that this run keeps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// The event after which the names of its step were read.
+    pub as_of: Seq,
+    /// Who made it.
+    pub maker: KeptMaker,
+    /// What its fields had to compute when it was made.
+    pub computed: Vec<Computed>,
+    /// The hash of its resolved fields.
+    pub fields: Hash,
+    /// The hash of what its result depends on.
+    pub work: Hash,
+}
+
+/// The event of another run that made what is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptMaker {
+    /// The id of the run.
+    pub run: EcoString,
+    /// The number of the event in that run.
+    pub event: Seq,
 }
 
 /// The limits of a loop.
@@ -203,6 +233,8 @@ pub struct JudgedEvent {
     pub fingerprint: Hash,
     /// What the judge said, where one was asked.
     pub reply: Option<JudgeReply>,
+    /// Where the judge was asked, when this run continues another one and did not ask again.
+    pub kept: Option<KeptMaker>,
 }
 
 /// What a judge said, as it said it.
@@ -214,6 +246,8 @@ pub struct JudgeReply {
     pub stderr: Option<Datum>,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u64,
+    /// The hash of what it was asked. Runs of earlier versions do not say it.
+    pub asked: Option<Hash>,
 }
 
 /// The verdict of what cannot be determined.
@@ -356,6 +390,34 @@ pub struct RunStarted {
     pub files: Vec<(EcoString, Hash)>,
     /// Whose step called it; none when somebody started it.
     pub caller: Option<Caller>,
+    /// The run whose results it keeps, when it continues one.
+    pub continues: Option<Continued>,
+}
+
+/// The run that another one continues: with an edited file, or from a step on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continued {
+    /// The id of that run.
+    pub run: EcoString,
+    /// What `workflow.id` stays: the id of the first run.
+    pub first: EcoString,
+    /// What `workflow.start_time` stays: when the first run began.
+    pub start_time: EcoString,
+    /// What is done again, with all that follows; nothing when only what has changed is.
+    pub from: Vec<RerunTarget>,
+    /// Whether the items of a map begin with what those of that run committed, all of which are kept.
+    pub keeps_commits: bool,
+}
+
+/// Executions that are done again, with all that follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RerunTarget {
+    /// The number of the step in its file: `3`, `3.do.1`.
+    pub step: EcoString,
+    /// Only in these items, the outermost first; in all of them when there is none.
+    pub items: Vec<u64>,
+    /// Only from this visit on, of a state.
+    pub visit: Option<u64>,
 }
 
 impl RunStarted {
@@ -378,6 +440,7 @@ impl RunStarted {
             jobs: None,
             files: Vec::new(),
             caller: None,
+            continues: None,
         }
     }
 }

@@ -30,6 +30,7 @@
 //! | [`judge`] | the verdict on a state of a loop, and the route that it takes |
 //! | [`world`] | computed values, recorded in a run and given again in a replay |
 //! | [`replay`] | a journal read again: what a step saw, who made it, how a name changed |
+//! | [`pairing`] | which step of an edited file is which, and which execution of an earlier run |
 //! | [`rehearsal`] | a loop walked with invented results, for `simulate` |
 //! | `memory` | a journal in memory, for drivers that invent what steps do |
 //! | `canonical` | resolved fields as one text, whose hash the journal keeps |
@@ -45,6 +46,7 @@ mod hash;
 pub mod judge;
 pub mod machine;
 mod memory;
+pub mod pairing;
 pub mod random;
 pub mod rehearsal;
 pub mod replay;

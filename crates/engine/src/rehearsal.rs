@@ -643,6 +643,7 @@ impl Driver for Rehearsal<'_> {
         &mut self,
         _: StepSite<'_>,
         _: &Judge,
+        _: &[Answer],
     ) -> Result<FieldEvaluation<Result<Question, Verdict>>, MissingValue> {
         Ok(FieldEvaluation::known(Err(Verdict::error("nobody is asked"))))
     }

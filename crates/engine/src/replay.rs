@@ -55,6 +55,8 @@ pub struct Seen {
     pub judged: Option<Box<event::JudgedEvent>>,
     /// Of a list, how many elements were chosen.
     pub chosen: Option<ChosenCount>,
+    /// Where its result was made, when it was kept.
+    pub kept: Option<event::KeptMaker>,
 }
 
 /// How many elements of a source became the items of a list.
@@ -135,6 +137,7 @@ impl Fold {
     /// What an event says about what its step saw; to be asked before it is applied.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let (mut attempt, mut rerun_of, mut hash, mut verdict, mut chosen) = (0, false, None, None, None);
+        let mut kept = None;
         let (evaluated, computed) = match &event.kind {
             // Nothing of a node is evaluated that cannot begin.
             EventKind::Skipped { .. } if matches!(self.machine.next_of(&event.at)?, Command::Skip { .. }) => {
@@ -165,7 +168,12 @@ impl Fold {
             }
             EventKind::Judged(judged) => {
                 verdict = Some(judged.clone());
+                kept = judged.kept.clone();
                 (Evaluated::Judgement, &judged.computed)
+            }
+            EventKind::Finished { kept: Some(of), .. } => {
+                (attempt, hash, kept) = (1, Some(of.fields), Some(of.maker.clone()));
+                (Evaluated::Fields, &of.computed)
             }
             EventKind::Finished { output, .. } if output.status == Status::Completed => {
                 (self.closes(&event.at)?, &Vec::new())
@@ -193,6 +201,7 @@ impl Fold {
             fields: hash,
             judged: verdict,
             chosen,
+            kept,
         })
     }
 
@@ -231,6 +240,7 @@ impl Fold {
             fields: None,
             judged: None,
             chosen: None,
+            kept: None,
         })
     }
 

@@ -12,6 +12,7 @@ use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan, RUN};
 use threadline_lang::{EngineItem, Envelope, Lapsed, Scope, ScopeEntry, Value};
 
 use crate::event::{Address, Millis, Seq};
+use crate::hash::Hash;
 
 /// For each name that a step reads, the event that made it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +37,12 @@ pub struct View {
     pub map: Option<MapView>,
     /// The time by which it has to be through, beside its own.
     pub limit: Option<Limit>,
+    /// Whether what an earlier run left may stand for it, in a run that continues that one.
+    pub may_keep: bool,
+    /// Whether nothing in it was done in a run that continues another one.
+    pub is_kept: bool,
+    /// In a loop of a run that continues another: the way that led here.
+    pub path: Option<Hash>,
     /// Whether it is for what judges a state.
     pub is_judged: bool,
     /// What the state left, while it is judged.

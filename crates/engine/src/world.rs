@@ -23,6 +23,8 @@ pub struct Recorder<'w> {
     world: &'w mut dyn World,
     /// Answers of an attempt that was interrupted: given again before the world is asked.
     earlier: Replay,
+    /// What entries of `context` computed in the run that this one continues.
+    definitions: BTreeMap<EcoString, Replay>,
     /// The entries of `context` that the run has evaluated. Whoever is told that there is none evaluates it
     /// next.
     known: &'w mut dyn FnMut(&str) -> Option<Value>,
@@ -63,11 +65,21 @@ impl<'w> Recorder<'w> {
         Self {
             world,
             earlier: Replay::new(earlier, BTreeMap::new()),
+            definitions: BTreeMap::new(),
             known,
             computed: Vec::new(),
             open: Vec::new(),
             defined: Vec::new(),
         }
+    }
+
+    /// With what entries of `context` computed in the run that this one continues: they compute the same.
+    #[must_use]
+    pub fn continuing(mut self, definitions: &BTreeMap<EcoString, Vec<Answer>>) -> Self {
+        let replay = |answers: &Vec<Answer>| Replay::new(answers, BTreeMap::new());
+        self.definitions =
+            definitions.iter().map(|(name, answers)| (name.clone(), replay(answers))).collect();
+        self
     }
 
     /// Everything that was asked.
@@ -78,7 +90,9 @@ impl<'w> Recorder<'w> {
 
 impl World for Recorder<'_> {
     fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
-        let answer = match self.earlier.take(name, args) {
+        let definition = self.open.last().and_then(|(open, _)| self.definitions.get_mut(open));
+        let known = definition.and_then(|answers| answers.take(name, args));
+        let answer = match known.or_else(|| self.earlier.take(name, args)) {
             Some(answer) => answer,
             None => self.world.compute(name, args),
         };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use threadline_engine::Hash;
-use threadline_engine::event::{Caller, EventKind, LoopEnd, RunStarted};
+use threadline_engine::event::{Caller, Continued, EventKind, LoopEnd, RunStarted};
 use threadline_engine::execute::effect::{Attempt, CallEnd, CallSpec, EffectKey};
 use threadline_engine::execute::result::{time_text, timed_out};
 use threadline_engine::machine::{Outcome, Stage};
@@ -26,6 +26,7 @@ use crate::clock::now;
 use crate::driver::{
     self, CalledNotice, DriveError, DrivenRun, Ending, Notice, ParentRun, PendingDecision, Setup,
 };
+use crate::earlier::EarlierRun;
 use crate::locks::{self, Locked};
 use crate::process::Environment;
 use crate::project::{Project, plain};
@@ -107,7 +108,8 @@ pub(crate) fn call(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Resul
     let begin = match state {
         Some(state) => {
             let started = reload::started(store.reader(), &info)?.ok_or_else(|| nothing_begun(&info))?;
-            Begin::Again { names: reload::names(store.reader(), &info, &started)?, state }
+            let names = reload::names(store.reader(), &info, &started)?;
+            Begin::Again { names, started: Box::new(started), state }
         }
         None => first(shared, attempted, &project, &info, imports)?,
     };
@@ -255,6 +257,8 @@ fn drive(
         Begin::Again { state, .. } => state.finished,
     });
     let (run, plan) = (ecow::EcoString::from(info.id.as_str()), attempted.plan);
+    let (Begin::First { started, .. } | Begin::Again { started, .. }) = &begin;
+    let earlier = EarlierRun::of(store.reader(), started, plan)?;
     let observer = |notice: Notice| {
         if let Notice::Event(event) = &notice
             && matches!(event.kind, EventKind::Finished { .. })
@@ -279,6 +283,7 @@ fn drive(
         patience: shared.patience,
         surroundings: Arc::clone(&shared.surroundings),
         within: Some(ParentRun { started: shared.started.clone(), env: environment(shared, attempted) }),
+        earlier,
         observer: Box::new(observer),
     };
     let (over_now, was_late, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
@@ -296,7 +301,7 @@ fn drive(
         }
         let driven = threads.spawn(|| match begin {
             Begin::First { names, started } => driver::begin(setup(names), EventKind::RunStarted(*started)),
-            Begin::Again { names, state } => {
+            Begin::Again { names, state, .. } => {
                 driver::resume(setup(names), state.machine, state.context, false)
             }
         });
@@ -320,7 +325,7 @@ fn drive(
 /// How a called run is begun.
 enum Begin {
     First { names: RunNames, started: Box<RunStarted> },
-    Again { names: RunNames, state: Box<reload::ReloadedRun> },
+    Again { names: RunNames, started: Box<RunStarted>, state: Box<reload::ReloadedRun> },
 }
 
 /// What a called workflow imports, or why there is nothing.
@@ -351,6 +356,7 @@ fn first(
     let store: &Store = shared.journal.store();
     let workflow = &attempted.plan.workflow;
     let inputs = attempted.spec.call.inputs.clone();
+    let continues = continued(shared, attempted)?;
     let text = |text: &str| Hash::of(text.as_bytes());
     let files = attempted.plan.other_files();
     let started = RunStarted {
@@ -374,16 +380,25 @@ fn first(
             at: attempted.key.at.clone(),
             attempt: attempted.spec.attempt.number,
         }),
+        continues,
     };
-    let names = RunNames {
-        inputs,
-        imports: imports.values,
-        payload: Value::NULL,
-        workflow: workflow.name.clone(),
-        run: info.id.as_str().into(),
-        start_time: info.started_at.as_str().into(),
-    };
+    let names = reload::names(store.reader(), info, &started)?;
     Ok(Begin::First { names, started: Box::new(started) })
+}
+
+/// The run that was called in the same place by the run that the caller continues. What it left is compared step by
+/// step, where the call may be kept.
+fn continued(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<Option<Continued>, DriveError> {
+    let (Some(earlier), at) = (&shared.earlier, &attempted.key.at) else { return Ok(None) };
+    let view = shared.view(at);
+    if !view.may_keep {
+        return Ok(None);
+    }
+    let Some(run) = earlier.called(shared, at, view.path)? else { return Ok(None) };
+    let reader = shared.journal.store().reader();
+    let info = reader.run(&run)?;
+    let Some(started) = reload::started(reader, &info)? else { return Ok(None) };
+    Ok(Some(reload::continued(&info, &started, Vec::new())))
 }
 
 fn nothing_begun(info: &RunInfo) -> DriveError {

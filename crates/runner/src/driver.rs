@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, Event, EventKind, Seq};
+use threadline_engine::event::{Address, Event, EventKind, Listed, Seq};
 use threadline_engine::execute::effect::{Effect, EffectResult};
 use threadline_engine::execute::{Durability, Executor, Next, Recording, has_worktrees};
 use threadline_engine::machine::{Command, InvalidEvent, Machine, Outcome, Stage};
@@ -20,6 +20,7 @@ use threadline_lang::{Resolution, Scope, Value, Warning};
 use threadline_store::{Journal, JournalError, RunId, StoreError};
 
 use crate::clock::now;
+use crate::earlier::{CurrentLists, EarlierRun};
 use crate::item_worktree::Opened;
 use crate::local::LocalDriver;
 use crate::locks::Patience;
@@ -66,6 +67,8 @@ pub struct Setup<'a> {
     pub surroundings: Arc<RunSurroundings>,
     /// What it is called in; none when somebody started it.
     pub within: Option<ParentRun>,
+    /// The run that it continues.
+    pub earlier: Option<EarlierRun<'a>>,
     /// Is told everything that happens, in order.
     pub observer: Observer<'a>,
 }
@@ -182,7 +185,7 @@ fn drive(
 ) -> Result<Ending, DriveError> {
     let goes_on = matches!(first, EventKind::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
-    let Setup { patience, surroundings, within, observer, .. } = setup;
+    let Setup { patience, surroundings, within, earlier, observer, .. } = setup;
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
@@ -238,6 +241,7 @@ fn drive(
         surroundings,
         in_flight,
         patience,
+        earlier,
         given_jobs: jobs,
         jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
         opened: Opened::default(),
@@ -291,6 +295,8 @@ pub(crate) struct DrivenRun<'a> {
     pub(crate) in_flight: Option<OnCrash>,
     /// How long called runs wait for what other runs have for themselves.
     pub(crate) patience: Patience,
+    /// The run that it continues.
+    pub(crate) earlier: Option<EarlierRun<'a>>,
     /// How many steps may run at once, as the caller says.
     pub(crate) given_jobs: Option<usize>,
     jobs: usize,
@@ -413,6 +419,11 @@ impl DrivenRun<'_> {
         }
     }
 
+    /// What an execution sees now.
+    pub(crate) fn view(&self, at: &Address) -> View {
+        self.core().machine.view(at)
+    }
+
     /// Notes executions that wait for somebody's decision.
     pub(crate) fn await_decisions(&self, decisions: Vec<PendingDecision>) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(decisions);
@@ -488,6 +499,19 @@ impl DrivenRun<'_> {
         let last = self.core().machine.last();
         self.wait_synced(last)?;
         Ok(ending)
+    }
+}
+
+impl CurrentLists for DrivenRun<'_> {
+    fn list_of(&self, at: &Address) -> Option<Seq> {
+        self.core().machine.items_of(at)
+    }
+
+    fn items(&self, list: Seq) -> Result<Listed, JournalError> {
+        match self.journal.store().reader().event(self.journal.run(), list)?.kind {
+            EventKind::Expanded { items, .. } => Ok(items),
+            _ => Err(JournalError::Value(format!("event {list} has no list"))),
+        }
     }
 }
 

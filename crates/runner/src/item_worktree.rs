@@ -13,6 +13,7 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::problem::Problem;
 
 use crate::driver::{DriveError, DrivenRun, Notice};
+use crate::earlier::EarlierRun;
 use crate::project::Project;
 use crate::worktrees::{Closed, WorktreeError, Worktrees};
 
@@ -54,7 +55,11 @@ impl DrivenRun<'_> {
         }
         let run = self.journal.run();
         let folder = self.project.worktrees(run.as_str());
-        let worktrees = Arc::new(Worktrees::open(self.project.here(), &folder, run, &self.env)?);
+        let earlier = self.earlier.as_ref().filter(|earlier| earlier.keeps_commits()).map(EarlierRun::run);
+        let earlier = earlier.map(|run| (run, self.project.worktrees(run.as_str())));
+        let earlier = earlier.as_ref().map(|(run, folder)| (*run, folder.as_path()));
+        let here = self.project.here();
+        let worktrees = Arc::new(Worktrees::open_after(here, &folder, run, &self.env, earlier)?);
         *opened = Some(Arc::clone(&worktrees));
         Ok(worktrees)
     }

@@ -8,6 +8,8 @@
 //! - [`choice`]: which elements of a source are the items of a step.
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - `called`: a step that calls a workflow, which is a run of its own.
+//! - [`earlier`]: the run that a run continues.
+//! - [`forecast`]: what a run that continues another one keeps, before it begins.
 //! - [`reload`]: a run of the journal, read again.
 //! - [`locks`]: what a run has for itself while it is driven.
 //! - [`clock`]: the time, by a clock that does not jump.
@@ -26,6 +28,8 @@ pub mod choice;
 pub mod clock;
 pub mod driver;
 pub mod driving_process;
+pub mod earlier;
+pub mod forecast;
 mod http;
 mod item_worktree;
 pub mod items;

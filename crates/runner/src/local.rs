@@ -12,9 +12,11 @@ use threadline_engine::evaluate::EnteredFolder;
 use threadline_engine::event::{Address, Datum, Event, EventKind, Seq};
 use threadline_engine::execute::result::ClockReading;
 use threadline_engine::execute::{
-    Driver, Durability, EnterFolder, FieldEvaluation, SecretView, Site, keep_computed,
+    Driver, Durability, EarlierResult, EnterFolder, FieldEvaluation, SecretView, Site, StepSite,
+    keep_computed,
 };
 use threadline_engine::machine::Task;
+use threadline_engine::replay::Evaluated;
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
 use threadline_flow::fields::{Failure, FailureKind};
@@ -174,6 +176,15 @@ impl Driver for LocalDriver<'_, '_> {
         }
     }
 
+    fn earlier(
+        &mut self,
+        site: StepSite<'_>,
+        evaluated: Evaluated,
+    ) -> Result<Option<EarlierResult>, DriveError> {
+        let Some(earlier) = &self.shared.earlier else { return Ok(None) };
+        earlier.result(self.shared, &site.task.at, site.view.path, evaluated)
+    }
+
     fn scope(&mut self, view: &View) -> Result<Scope, DriveError> {
         let worktree = self.placed.as_ref().map(|placed| placed.worktree.as_str());
         Ok(view.scope(&self.shared.scope, &mut &self.shared.values, worktree)?)
@@ -212,6 +223,9 @@ impl Driver for LocalDriver<'_, '_> {
         };
         let mut world = self.world(&at, &folder);
         let mut recorder = Recorder::new(&mut world, &mut known, site.earlier);
+        if let Some(earlier) = &shared.earlier {
+            recorder = recorder.continuing(earlier.definitions());
+        }
         let workflow = &shared.plan.workflow;
         let mut session =
             Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);

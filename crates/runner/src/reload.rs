@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::event::{EventKind, LoopEnd, RunStarted, Seq};
+use threadline_engine::Hash;
+use threadline_engine::event::{Continued, EventKind, LoopEnd, RerunTarget, RunStarted, Seq};
 use threadline_engine::machine::Machine;
 use threadline_engine::replay::Fold;
 use threadline_engine::view::RunNames;
+use threadline_flow::files;
+use threadline_flow::load::load;
 use threadline_flow::model::{Import, Workflow};
 use threadline_flow::plan::Plan;
-use threadline_lang::Value;
+use threadline_lang::source::SourceFile;
+use threadline_lang::{Value, parse_path};
 use threadline_store::{JournalError, JournalReader, RunId, RunInfo};
 
 use crate::driver::DriveError;
@@ -28,14 +32,66 @@ pub fn started(reader: &JournalReader, info: &RunInfo) -> Result<Option<RunStart
 
 /// The names of a run that no step makes.
 pub fn names(reader: &JournalReader, info: &RunInfo, started: &RunStarted) -> Result<RunNames, JournalError> {
+    let (run, start_time) = match &started.continues {
+        // What it continues may have named something by them.
+        Some(continued) => (continued.first.clone(), continued.start_time.clone()),
+        None => (started.run.clone(), info.started_at.as_str().into()),
+    };
     Ok(RunNames {
         inputs: reader.load(&started.inputs)?,
         imports: reader.load(&started.imports)?,
         payload: reader.load(&started.payload)?,
         workflow: started.workflow.clone(),
-        run: started.run.clone(),
-        start_time: info.started_at.as_str().into(),
+        run,
+        start_time,
     })
+}
+
+/// How a run continues another one: it goes on under the names of that.
+pub fn continued(info: &RunInfo, started: &RunStarted, from: Vec<RerunTarget>) -> Continued {
+    let (first, start_time) = match &started.continues {
+        Some(earlier) => (earlier.first.clone(), earlier.start_time.clone()),
+        None => (started.run.clone(), info.started_at.as_str().into()),
+    };
+    Continued { run: started.run.clone(), first, start_time, from, keeps_commits: false }
+}
+
+/// Why there is no plan of a stored run.
+pub enum PlanError {
+    /// The journal cannot be read.
+    Journal(JournalError),
+    /// This version of the program does not run the workflow.
+    Unusable(String),
+}
+
+impl<E: Into<JournalError>> From<E> for PlanError {
+    fn from(error: E) -> Self {
+        Self::Journal(error.into())
+    }
+}
+
+/// The plan of the text that a run was started with.
+pub fn plan(reader: &JournalReader, started: &RunStarted) -> Result<Plan, PlanError> {
+    let read = |name: &str, text: &Hash| {
+        let bytes = reader.value(text)?;
+        SourceFile::new(name, bytes).map_err(|error| PlanError::Unusable(error.to_string()))
+    };
+    let file = read(&started.file, &started.text)?;
+    let called = started.files.iter().map(|(name, text)| Ok((name.clone(), read(name, text)?)));
+    let called = called.collect::<Result<BTreeMap<_, _>, PlanError>>()?;
+    let unusable = || {
+        let why = "the workflow of this run is not one that this version of `threadline` runs";
+        PlanError::Unusable(why.to_owned())
+    };
+    let file = files::assemble(file, &files::known(&called));
+    let mut workflow = load(file).0.ok_or_else(unusable)?;
+    for (path, value) in &started.set {
+        let value = reader.load(value)?;
+        let path = parse_path(path).map_err(PlanError::Unusable)?;
+        // The setting was accepted when the run was started.
+        let _ = workflow.set_context(path.get(1..).unwrap_or_default(), &value, started.trust_set);
+    }
+    files::plan(Arc::new(workflow), &files::known(&called)).0.ok_or_else(unusable)
 }
 
 /// The value of an entry of `context`, which an event recorded.

@@ -49,11 +49,13 @@ struct KeptRun {
     run: RunId,
     reason: KeptReason,
 }
-
+#[derive(Clone)]
 enum KeptReason {
     Driven,
     /// The run that imports from it, and stays.
     Imported(RunId),
+    /// The run that keeps results of it, and stays.
+    Continued(RunId),
     Unmerged(UnmergedWork),
     /// What it has in the repository cannot be told.
     Unknown(WorktreeError),
@@ -64,6 +66,7 @@ impl KeptReason {
         match self {
             Self::Driven => "driven",
             Self::Imported(_) => "imported",
+            Self::Continued(_) => "continued",
             Self::Unmerged(_) => "unmerged",
             Self::Unknown(_) => "unknown",
         }
@@ -73,6 +76,7 @@ impl KeptReason {
         match self {
             Self::Driven => "a process drives it".to_owned(),
             Self::Imported(by) => format!("run `{by}` imports from it"),
+            Self::Continued(by) => format!("run `{by}` continues it and keeps its results"),
             Self::Unmerged(UnmergedWork::Commits { branch, count }) => format!(
                 "`{branch}` has {} that no other branch has; `--branches` removes the branches as well",
                 words::count(*count, "commit")
@@ -157,7 +161,7 @@ pub(crate) fn rm(call: &RmArguments) -> Result<(), CommandFailure> {
     let mut cleaning = decide(&reader, &runs, chosen, &remains, call.removal.branches)?;
     for kept in std::mem::take(&mut cleaning.kept) {
         match kept.reason {
-            KeptReason::Imported(_) if call.force => {
+            KeptReason::Imported(_) | KeptReason::Continued(_) if call.force => {
                 let run = reader.run(&kept.run).map_err(|error| of_store(&error))?;
                 let status = status(&reader, &run)?;
                 cleaning.going.push(going(&reader, run, status, &remains)?);
@@ -165,7 +169,7 @@ pub(crate) fn rm(call: &RmArguments) -> Result<(), CommandFailure> {
             reason => {
                 let message = format!("run `{}` stays: {}", kept.run, reason.message());
                 refused.push(match reason {
-                    KeptReason::Imported(_) => {
+                    KeptReason::Imported(_) | KeptReason::Continued(_) => {
                         Report::with_hint(message, "`--force` removes it all the same")
                     }
                     _ => Report::plain(message),
@@ -309,8 +313,8 @@ fn decide(
     let imported = imported_by_others(reader, runs, &staying)?;
     for (run, status) in staying {
         match imported.iter().find(|(id, _)| *id == run.id) {
-            Some((_, by)) => {
-                cleaning.kept.push(KeptRun { run: run.id, reason: KeptReason::Imported(by.clone()) });
+            Some((_, reason)) => {
+                cleaning.kept.push(KeptRun { run: run.id, reason: reason.clone() });
             }
             None => cleaning.going.push(going(reader, run, status, remains)?),
         }
@@ -329,25 +333,29 @@ fn going(
     Ok(GoingRun { run, status, bytes, branches })
 }
 
-/// The chosen runs that runs import from which stay, and one of these.
+/// The chosen runs that runs import from or continue which stay, and one of these.
 fn imported_by_others(
     reader: &JournalReader,
     runs: &[RunInfo],
     chosen: &[(RunInfo, RunStatus)],
-) -> Result<Vec<(RunId, RunId)>, CommandFailure> {
+) -> Result<Vec<(RunId, KeptReason)>, CommandFailure> {
     let mut going: BTreeSet<&str> = chosen.iter().map(|(run, _)| run.id.as_str()).collect();
     let mut imported = Vec::new();
     let mut staying: Vec<&RunInfo> = runs.iter().filter(|run| !going.contains(run.id.started())).collect();
     while let Some(run) = staying.pop().filter(|_| !going.is_empty()) {
         let started = reload::started(reader, run).map_err(|error| of_journal(&error))?;
-        for (_, from) in started.iter().flat_map(|started| &started.imported) {
+        let of_imports = started.iter().flat_map(|started| &started.imported);
+        let of_imports = of_imports.map(|(_, run)| (run, KeptReason::Imported as fn(RunId) -> KeptReason));
+        let continued = started.iter().flat_map(|started| &started.continues);
+        let continued = continued.map(|of| (&of.run, KeptReason::Continued as fn(RunId) -> KeptReason));
+        for (from, reason) in of_imports.chain(continued) {
             let from = from.split('-').next().unwrap_or(from);
             // What it imports in turn stays, too.
             if going.remove(from) {
                 let by = RunId::new(run.id.started()).map_err(|error| of_store(&error))?;
                 let family = runs.iter().filter(|run| run.id.started() == from);
                 staying.extend(family);
-                imported.push((RunId::new(from).map_err(|error| of_store(&error))?, by));
+                imported.push((RunId::new(from).map_err(|error| of_store(&error))?, reason(by)));
             }
         }
     }

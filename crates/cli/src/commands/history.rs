@@ -6,23 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::Hash;
 use threadline_engine::event::{Datum, Event, EventKind, RunStarted, Seq};
 pub(crate) use threadline_engine::execute::result::time_text;
 use threadline_engine::replay::{self, Fold, Look, Seen};
 use threadline_engine::view::{ItemRef, Load as _, RunNames};
 use threadline_engine::world::Replay;
-use threadline_flow::files;
-use threadline_flow::load::load;
 use threadline_flow::model::ContextEntry;
 use threadline_flow::plan::Plan;
-use threadline_lang::source::SourceFile;
-use threadline_lang::{Envelope, Resolution, Scope, Value, parse_path};
+use threadline_lang::{Envelope, Resolution, Scope, Value};
 use threadline_runner::project::{Project, STORE};
+use threadline_runner::reload::PlanError;
 use threadline_runner::trust::{self, StoreUse};
 use threadline_runner::values::Values;
 use threadline_runner::{WORKTREE, reload};
-use threadline_store::{JournalError, JournalReader, RunInfo, StoreError, wire};
+use threadline_store::{JournalError, JournalReader, RunId, RunInfo, StoreError, wire};
 
 use crate::exit::CommandFailure;
 use crate::report::{self, Report, ReportSource};
@@ -206,6 +203,27 @@ impl History<'_> {
         found.map(|(_, run)| run.as_str())
     }
 
+    /// Whether another run of the store follows the same texts as this one.
+    pub(crate) fn has_text_of(&self, run: &str) -> Result<bool, CommandFailure> {
+        let info = match RunId::new(run).and_then(|run| self.reader.run(&run)) {
+            Ok(info) => info,
+            Err(StoreError::NoSuchRun { .. }) => return Ok(false),
+            Err(error) => return Err(of_store(&error)),
+        };
+        let other = reload::started(self.reader, &info).map_err(|error| of_journal(&error))?;
+        let RunStarted { text, files, .. } = &self.started;
+        Ok(other.is_some_and(|other| other.text == *text && other.files == *files))
+    }
+
+    /// An event of another run of the store; nothing where that run was removed.
+    pub(crate) fn event_of(&self, run: &str, seq: Seq) -> Result<Option<Event>, CommandFailure> {
+        let run = RunId::new(run).map_err(|error| of_store(&error))?;
+        match self.reader.event(&run, seq) {
+            Err(JournalError::Store(StoreError::NoSuchRun { .. })) => Ok(None),
+            found => found.map(Some).map_err(|error| of_journal(&error)),
+        }
+    }
+
     /// The event with this number.
     pub(crate) fn event(&self, seq: Seq) -> Result<Event, CommandFailure> {
         self.reader.event(&self.info.id, seq).map_err(|error| of_journal(&error))
@@ -245,24 +263,10 @@ pub(crate) fn reader(folder: Option<&Path>) -> Result<JournalReader, CommandFail
 
 /// Plans the workflow text that a run was started with.
 fn plan_of(reader: &JournalReader, started: &RunStarted) -> Result<Plan, CommandFailure> {
-    let read = |name: &str, text: &Hash| {
-        let bytes = reader.value(text).map_err(|error| of_store(&error))?;
-        SourceFile::new(name, bytes).map_err(|error| cannot_start(&error.to_string()))
-    };
-    let file = read(&started.file, &started.text)?;
-    let called = started.files.iter().map(|(name, text)| Ok((name.clone(), read(name, text)?)));
-    let called = called.collect::<Result<BTreeMap<_, _>, CommandFailure>>()?;
-    let unusable =
-        || cannot_start("the workflow of this run is not one that this version of `threadline` runs");
-    let file = files::assemble(file, &files::known(&called));
-    let mut workflow = load(file).0.ok_or_else(unusable)?;
-    for (path, value) in &started.set {
-        let value = reader.load(value).map_err(|error| of_journal(&error))?;
-        let path = parse_path(path).map_err(|why| cannot_start(&why))?;
-        // The setting was accepted when the run was started.
-        let _ = workflow.set_context(path.get(1..).unwrap_or_default(), &value, started.trust_set);
-    }
-    files::plan(Arc::new(workflow), &files::known(&called)).0.ok_or_else(unusable)
+    reload::plan(reader, started).map_err(|error| match error {
+        PlanError::Journal(error) => of_journal(&error),
+        PlanError::Unusable(why) => cannot_start(&why),
+    })
 }
 
 /// A time of day in UTC, with milliseconds.

@@ -20,6 +20,7 @@ pub(super) fn runs() -> Value {
         ("duration_ms", or_null("integer", "the time from its first event to its last, or until now")),
         ("events", typed("integer", "the number of its events")),
         ("ended", an_object(ended, &["reason", "state", "limit"], false)),
+        ("continues", typed("string", "the id of the run whose results it keeps")),
     ];
     let required = ["run", "workflow", "file", "status", "started_at", "duration_ms", "events"];
     let run = an_object(run, &required, true);
@@ -42,7 +43,7 @@ pub(super) fn cleaning() -> Value {
     ];
     let removed =
         an_object(removed, &["run", "workflow", "status", "started_at", "event_bytes", "branches"], false);
-    let reasons = ["driven", "imported", "unmerged", "unknown"];
+    let reasons = ["driven", "imported", "continued", "unmerged", "unknown"];
     let kept = vec![
         ("run", typed("string", "the id of the run")),
         ("reason", one_of(reasons, "why it stays")),
@@ -265,6 +266,20 @@ fn maker() -> Value {
     an_object(vec![("kind", one_of(kinds, "what made it"))], &["kind"], true)
 }
 
+/// Where a kept result was made.
+fn kept() -> Value {
+    let properties = vec![
+        ("run", typed("string", "the id of the run that made it")),
+        ("event", typed("integer", "the number of its event in that run")),
+        ("same_text", typed("boolean", "whether that run had the same text of the workflow")),
+    ];
+    let made = an_object(properties, &["run", "event", "same_text"], false);
+    let made = made.as_object().into_iter().flat_map(|made| made.iter());
+    let made = made.filter(|(key, _)| key.as_str() != "type");
+    let made = made.map(|(key, value)| (key.name().clone(), value.clone()));
+    Value::record([("type".into(), words(["object", "null"]))].into_iter().chain(made))
+}
+
 pub(super) fn explanation() -> Value {
     let reference = vec![
         ("reference", typed("string", "the reference as it is written")),
@@ -316,6 +331,7 @@ pub(super) fn explanation() -> Value {
         ("evaluated", or_null("string", "what was evaluated; null if the step was skipped before")),
         ("attempt", or_null("integer", "which attempt, from 1")),
         ("item_attempt", or_null("integer", "which attempt of its item, from 1")),
+        ("kept", kept()),
         ("rerun", typed("boolean", "whether it was running when Threadline was killed")),
         ("event", typed("integer", "the number of the event")),
         ("time", typed("string", "when, RFC 3339, UTC")),
@@ -328,6 +344,7 @@ pub(super) fn explanation() -> Value {
     ];
     let required = ["step", "number", "at", "evaluated", "event", "time", "fields", "ended"];
     let properties = vec![
+        ("text", typed("string", "the hash of the text of the workflow that its events belong to")),
         ("run", typed("string", "the id of the run")),
         ("workflow", typed("string", "the name of the workflow")),
         ("file", typed("string", "the file of the workflow")),

@@ -1,6 +1,6 @@
 //! `threadline run` and `threadline resume`: drive a run of a workflow to its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use ecow::EcoString;
@@ -13,6 +13,7 @@ use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::words;
 use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, Setup};
+use threadline_runner::earlier::EarlierRun;
 use threadline_runner::process;
 use threadline_runner::project::{Project, plain};
 use threadline_runner::reload;
@@ -102,6 +103,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         jobs: call.watch.jobs.map(|jobs| jobs as u64),
         files,
         caller: None,
+        continues: None,
     };
     let started = EventKind::RunStarted(started);
     let launch = RunLaunch {
@@ -113,6 +115,7 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         signals,
         watch: &call.watch,
         in_flight: None,
+        earlier: None,
         progress: Progress::default(),
     };
     let driven = launch.drive(|setup| driver::begin(setup, started));
@@ -125,22 +128,21 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
 
 pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     ci_report::check_folder(&call.watch)?;
+    if call.edited {
+        return super::continued::resume_edited(call);
+    }
+    if call.confirm.dry_run || call.confirm.yes {
+        let flag = if call.confirm.dry_run { "--dry-run" } else { "--yes" };
+        return Err(CommandFailure::Usage(format!("`{flag}` is about `resume --edited`")));
+    }
     let found = project(call.dir.as_deref())?;
     let store = store_of(&found, StoreUse::Resume, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
     process::belong_to(store.identity().map_err(|error| of_store(&error))?);
     let history = History::open(store.reader(), &call.run)?;
     let id = history.info.id.to_string();
-    if let Some(caller) = &history.started.caller {
-        let message = format!("run `{id}` belongs to the step `{}` of run `{}`", caller.at, caller.run);
-        let hint = format!("`threadline resume {}` goes on with both", history.info.id.started());
-        return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
-    }
-    let folder = history.started.folder.as_str();
-    let project = found
-        .return_to(folder)
-        .map_err(|error| cannot_start(&format!("the folder of the run, `{folder}`: {}", plain(&error))))?
-        .allow(history.plan.workflow.allow.files.iter().map(EcoString::as_str));
+    refuse_called(&history)?;
+    let project = return_to(&found, &history.started, &history.plan)?;
     let surroundings = Arc::new(surroundings_of(&history.plan, &project, SecretReading::All)?);
     let lease = take_lease(&store, &history.info.id)?;
     // Programs that a killed Threadline left behind must not run beside those of this run.
@@ -180,6 +182,8 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         _ => {}
     }
     note_changed_file(&history, project.here());
+    let earlier = EarlierRun::of(store.reader(), &history.started, &history.plan);
+    let earlier = earlier.map_err(|error| of_drive(&error))?;
     let context = history.context(fold.machine.defined())?;
     let mut watch = call.watch.clone();
     watch.jobs = watch.jobs.or(history.started.jobs.and_then(|jobs| usize::try_from(jobs).ok()));
@@ -199,6 +203,7 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         signals,
         watch: &watch,
         in_flight,
+        earlier,
         progress,
     };
     let driven = launch.drive(|setup| driver::resume(setup, fold.machine, context, call.failed));
@@ -210,7 +215,7 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
 }
 
 /// Refuses a run whose first event would hold a secret: in the text of a file, or in a value that the caller gave.
-fn refuse_recorded_secrets(
+pub(super) fn refuse_recorded_secrets(
     surroundings: &RunSurroundings,
     plan: &Plan,
     names: &RunNames,
@@ -236,8 +241,41 @@ fn refuse_recorded_secrets(
     if reports.is_empty() { Ok(()) } else { Err(CommandFailure::NotStarted(reports)) }
 }
 
+/// A run that a step of another run called is not continued by itself.
+pub(super) fn refuse_called(history: &History<'_>) -> Result<(), CommandFailure> {
+    let Some(caller) = &history.started.caller else { return Ok(()) };
+    let id = &history.info.id;
+    let message = format!("run `{id}` belongs to the step `{}` of run `{}`", caller.at, caller.run);
+    let hint = format!("`threadline resume {}` goes on with both", id.started());
+    Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]))
+}
+
+/// The project, in the folder that the steps of a run run in.
+pub(super) fn return_to(
+    project: &Project,
+    started: &RunStarted,
+    plan: &Plan,
+) -> Result<Project, CommandFailure> {
+    let folder = started.folder.as_str();
+    let project = project
+        .return_to(folder)
+        .map_err(|error| cannot_start(&format!("the folder of the run, `{folder}`: {}", plain(&error))))?;
+    Ok(project.allow(plan.workflow.allow.files.iter().map(EcoString::as_str)))
+}
+
+/// The failure of a command because a run could not be read.
+pub(super) fn of_drive(error: &DriveError) -> CommandFailure {
+    match error {
+        DriveError::Journal(error) => of_journal(error),
+        DriveError::InvalidEvent(invalid) => {
+            cannot_start(&format!("event {} does not fit: {}", invalid.seq, invalid.why))
+        }
+        DriveError::Git(error) => cannot_start(&error.to_string()),
+    }
+}
+
 /// A run that did well has failed its caller if what it printed is not all there.
-fn check_printed(concluded: Result<(), CommandFailure>) -> Result<(), CommandFailure> {
+pub(super) fn check_printed(concluded: Result<(), CommandFailure>) -> Result<(), CommandFailure> {
     match printing::first_failure() {
         Some(failure) if concluded.is_ok() => {
             let message = format!("cannot print: {failure}; `threadline show` prints the run again");
@@ -249,7 +287,7 @@ fn check_printed(concluded: Result<(), CommandFailure>) -> Result<(), CommandFai
 
 /// Takes the right to drive a run. If Threadline was killed while it started a program, its child holds the lease until
 /// it has become that program.
-fn take_lease(store: &Store, run: &RunId) -> Result<Lease, CommandFailure> {
+pub(super) fn take_lease(store: &Store, run: &RunId) -> Result<Lease, CommandFailure> {
     let mut asked = 0;
     loop {
         match store.lease(run) {
@@ -266,36 +304,45 @@ fn take_lease(store: &Store, run: &RunId) -> Result<Lease, CommandFailure> {
 fn note_changed_file(history: &History<'_>, folder: &Path) {
     let RunStarted { file, text, files, .. } = &history.started;
     for (file, text) in std::iter::once((file, text)).chain(files.iter().map(|(file, text)| (file, text))) {
-        // The path is relative to the folder that Threadline was started in: this one, or the one that steps run in.
-        let file = Path::new(file.as_str());
-        let path = if file.exists() { file.to_owned() } else { folder.join(file) };
+        let path = path_of(file, folder);
         if let Ok(now) = std::fs::read(&path)
             && Hash::of(&now) != *text
         {
             let path = path.display();
             report::print_note(&format!(
-                "`{path}` has changed since; the run goes on with the text it began with"
+                "`{path}` has changed since; the run goes on with the text it began with; `threadline resume {} \
+                 --edited` uses the changed file",
+                history.info.id
             ));
         }
     }
 }
 
+/// Where a file of a run is. Its path is relative to the folder that Threadline was started in: this one, or the
+/// one that steps run in.
+pub(super) fn path_of(file: &str, folder: &Path) -> PathBuf {
+    let file = Path::new(file);
+    if file.exists() { file.to_owned() } else { folder.join(file) }
+}
+
 /// A run that is about to begin or to go on.
-struct RunLaunch<'a> {
-    journal: Journal<'a>,
-    project: &'a Project,
-    plan: Arc<Plan>,
-    names: RunNames,
-    surroundings: Arc<RunSurroundings>,
-    signals: Signals,
-    watch: &'a WatchArguments,
+pub(super) struct RunLaunch<'a> {
+    pub(super) journal: Journal<'a>,
+    pub(super) project: &'a Project,
+    pub(super) plan: Arc<Plan>,
+    pub(super) names: RunNames,
+    pub(super) surroundings: Arc<RunSurroundings>,
+    pub(super) signals: Signals,
+    pub(super) watch: &'a WatchArguments,
     /// What becomes of steps that were running when Threadline was killed, if the caller says so.
-    in_flight: Option<OnCrash>,
-    progress: Progress,
+    pub(super) in_flight: Option<OnCrash>,
+    /// The run that it continues with a changed file, or from a step on.
+    pub(super) earlier: Option<EarlierRun<'a>>,
+    pub(super) progress: Progress,
 }
 
 /// A run that is not driven any more, and what the screen has said about it.
-struct StoppedRun {
+pub(super) struct StoppedRun {
     ending: Result<Ending, DriveError>,
     plan: Arc<Plan>,
     failed_items: usize,
@@ -305,8 +352,9 @@ struct StoppedRun {
 
 impl<'a> RunLaunch<'a> {
     /// Drives the run to its end, or until it is stopped, and reports it.
-    fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> StoppedRun {
-        let Self { journal, project, plan, names, surroundings, signals, watch, in_flight, progress } = self;
+    pub(super) fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> StoppedRun {
+        let Self { journal, project, plan, names, surroundings, signals, watch, .. } = self;
+        let Self { in_flight, earlier, progress, .. } = self;
         process::prepare(journal.run().as_str());
         signals.begin();
         let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
@@ -336,6 +384,7 @@ impl<'a> RunLaunch<'a> {
             patience: watch.wait.unwrap_or_default(),
             surroundings,
             within: None,
+            earlier,
             observer,
         };
         let ending = std::thread::scope(|threads| {
@@ -400,7 +449,7 @@ fn paint(reporter: &Mutex<Reporter<'_>>, notes: &mpsc::Receiver<Option<&str>>) {
 
 impl StoppedRun {
     /// Prints how to go on after the run, and gives the exit code.
-    fn conclude(self, store: &Store, id: &str, json: bool) -> Result<(), CommandFailure> {
+    pub(super) fn conclude(self, store: &Store, id: &str, json: bool) -> Result<(), CommandFailure> {
         process::end_left_over(id, GRACE);
         process::end_strays(GRACE);
         let note = |message: &str| {
@@ -492,7 +541,7 @@ fn ask_for_decision(id: &str, waits: &[PendingDecision]) -> String {
 }
 
 /// A new id: eight letters and digits that are hard to confuse with each other.
-fn new_id() -> String {
+pub(super) fn new_id() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
     let bytes = *uuid::Uuid::new_v4().as_bytes();
     bytes.iter().rev().take(8).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()

@@ -68,7 +68,7 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
             (DIM, local(&run.started_at)),
             (DIM, age(choice.now, listed.began).unwrap_or_default()),
             (DIM, listed.took.map_or(String::new(), words::duration)),
-            (DIM, ended.as_ref().map_or(String::new(), how)),
+            (DIM, notes(listed.continues.as_deref(), ended.as_ref())),
         ]);
     }
     let store = format!(
@@ -142,6 +142,14 @@ struct ListedRun {
     took: Option<Duration>,
     /// Where and why a loop ended.
     ended: Option<(Outcome, LoopEnd)>,
+    /// The run whose results it keeps.
+    continues: Option<String>,
+}
+
+/// What else is to be said about a run.
+fn notes(continues: Option<&str>, ended: Option<&(Outcome, LoopEnd)>) -> String {
+    let continues = continues.map(|run| format!("continues {run}"));
+    continues.into_iter().chain(ended.map(how)).collect::<Vec<_>>().join(", ")
 }
 
 /// Where a loop ended, and why: `in done`, `before fix: max_steps 20 reached`.
@@ -185,7 +193,11 @@ fn list(reader: &JournalReader, now: Timestamp, run: RunInfo, status: RunStatus)
         Some(EventKind::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
         _ => None,
     };
-    ListedRun { run, status, began, took, ended }
+    let continues = match reader.event(&run.id, 1).map(|event| event.kind) {
+        Ok(EventKind::RunStarted(started)) => started.continues.map(|of| of.run.to_string()),
+        _ => None,
+    };
+    ListedRun { run, status, began, took, ended, continues }
 }
 
 /// The status of a run. A run that has not ended and that no process drives was interrupted.
@@ -233,6 +245,7 @@ fn run_json(listed: &ListedRun) -> Value {
         ("duration_ms", took.map_or(Value::NULL, |took| Value::from(millis(took)))),
         ("events", Value::from(run.events)),
     ];
+    entries.extend(listed.continues.as_deref().map(|run| ("continues", run.into())));
     entries.extend(ended.as_ref().map(|(_, end)| {
         let end = Value::record([
             ("reason", end.reason.name().into()),

@@ -29,6 +29,7 @@ pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
         SchemaKind::Tools => output_schemas::tools(),
         SchemaKind::Logs => output_schemas::logs(),
         SchemaKind::Cleaning => output_schemas::cleaning(),
+        SchemaKind::Continuation => continuation(),
     };
     print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }
@@ -244,6 +245,62 @@ fn simulation() -> Value {
     ];
     let required = ["workflow", "seed", "walks", "states", "ways"];
     described("What `simulate --json` prints", &an_object(properties, &required, false))
+}
+
+fn continuation() -> Value {
+    let execution = vec![
+        ("at", typed("string", "which execution, such as `3` or `map[17]/1`")),
+        ("why", one_of(super::forecast_text::REASON_WORDS, "why it runs")),
+        ("reads", or_null("string", "the step whose result it reads, where that is the reason")),
+    ];
+    let execution = an_object(execution, &["at", "why", "reads"], false);
+    let items = Value::record([
+        ("type", words(["object", "null"])),
+        (
+            "properties",
+            Value::record([
+                ("known", typed("boolean", "whether the items are known before the run")),
+                ("kept", typed("integer", "items that keep all their results")),
+                ("again", typed("integer", "items of which something runs")),
+            ]),
+        ),
+        ("required", words(["known"])),
+        ("additionalProperties", false.into()),
+        ("description", "of a step with items".into()),
+    ]);
+    let step = vec![
+        ("step", typed("string", "the label of the step")),
+        ("number", typed("string", "its number in the file")),
+        ("kept", typed("integer", "executions whose results are kept")),
+        ("again", typed("integer", "executions that run")),
+        ("executions", listed(execution, "some of those that run")),
+        ("items", items),
+    ];
+    let step = an_object(step, &["step", "number", "kept", "again", "executions", "items"], false);
+    let properties = vec![
+        ("continues", typed("string", "the id of the earlier run")),
+        ("workflow", typed("string", "the name of the workflow")),
+        ("steps", listed(step, "the steps, in the order of the file")),
+        ("loop_from", or_null("string", "the visit from which on a loop goes its way anew")),
+        ("steps_kept", typed("integer", "kept executions outside of items")),
+        ("steps_again", typed("integer", "executions outside of items that run")),
+        ("items_kept", typed("integer", "items that keep all their results")),
+        ("items_again", typed("integer", "items of which something runs")),
+    ];
+    let required = [
+        "continues",
+        "workflow",
+        "steps",
+        "loop_from",
+        "steps_kept",
+        "steps_again",
+        "items_kept",
+        "items_again",
+    ];
+    described(
+        "What `resume --edited --dry-run --json` and `rerun --dry-run --json` print",
+        &an_object(properties, &required, false),
+    )
 }
 
 fn failed_items() -> Value {

@@ -37,6 +37,8 @@ struct StateResult {
     time: Option<Duration>,
     value: String,
     output: Option<Output>,
+    /// Whether an earlier run did it.
+    is_kept: bool,
 }
 
 impl LoopLines {
@@ -46,12 +48,13 @@ impl LoopLines {
     }
 
     /// A state has ended and will be judged.
-    pub(super) fn remember(&mut self, output: &Output) {
+    pub(super) fn remember(&mut self, output: &Output, is_kept: bool) {
         let value = match &output.value {
             Datum::Here(value) => format!("= {}", preview(value)),
             Datum::Stored { len, .. } => format!("= {len} bytes"),
         };
-        self.result = StateResult { time: Some(duration_of(output)), value, output: Some(output.clone()) };
+        let (time, output) = (Some(duration_of(output)), Some(output.clone()));
+        self.result = StateResult { time, value, output, is_kept };
     }
 }
 
@@ -71,6 +74,7 @@ impl Reporter<'_> {
             Some(Terminal::Failure) => (BAD, "✗"),
             None if judged.to.is_none() => (BAD, "✗"),
             None if is_ignored => (OPEN, "!"),
+            None if result.is_kept => (DIM, "="),
             None => (DIM, "•"),
         };
         let reason = first_line(&judged.reason);

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a run that cannot be read fails the test")]
 #![expect(clippy::print_stdout, reason = "a seed must be known to be repeated")]
 
+mod edited;
 mod items;
 mod loops;
 mod run_end;

@@ -157,7 +157,8 @@ fn kind_of_output(line: &str) -> Option<&'static str> {
         return None;
     }
     Some(match command {
-        "run" | "resume" => "events",
+        "resume" | "rerun" if has("--dry-run") => "continuation",
+        "run" | "resume" | "rerun" => "events",
         "show" if has("--failed") => "failed-items",
         "show" if !has("--expanded") => "events",
         "explain" if has("--back") || has("--forward") => "chain",
@@ -213,6 +214,7 @@ fn every_output_of_the_cases_is_valid() {
     }
     println!("{counts:?}");
     for kind in [
+        "continuation",
         "events",
         "explanation",
         "chain",

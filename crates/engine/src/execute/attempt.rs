@@ -17,14 +17,15 @@ use super::effect::{
 use super::result::{self, ClockReading, Printed, StepResult, Timing};
 use super::secrets::{self, SecretFields};
 use super::{
-    Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
-    Recording,
+    Barrier, Driver, Durability, EarlierResult, Executor, FieldEvaluation, Next, Pending, PendingStage,
+    Performance, Recording,
 };
 use super::{item_in_worktree, keep_computed, response};
 use crate::agent::{self, Provider, Reading};
-use crate::evaluate::{Act, Resolved, RetryPlan};
-use crate::event::{EventKind, Millis};
+use crate::evaluate::{self, Act, Resolved, RetryPlan};
+use crate::event::{EventKind, Kept, Millis};
 use crate::machine::Task;
+use crate::replay::Evaluated;
 use crate::view::{Limit, View};
 
 /// The shell of a step that names none. Its text was read as this shell reads it, so no other may run it.
@@ -63,6 +64,14 @@ struct ObservedAttempt {
     own: Vec<(&'static str, Value)>,
 }
 
+/// What becomes of an attempt in a run that continues another one.
+enum KeepDecision {
+    /// The result of the other run is kept.
+    Kept(Next),
+    /// It is made, with these fields where they were resolved already.
+    Again(Option<Box<Resolved>>),
+}
+
 impl Executor<'_> {
     pub(super) fn start<D: Driver>(
         self,
@@ -72,13 +81,21 @@ impl Executor<'_> {
         attempt: Attempt,
     ) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let FieldEvaluation { result, computed } = driver.fields(self.site(&task, view), attempt)?;
+        let known = match self.keep(driver, &task, view, attempt)? {
+            KeepDecision::Kept(next) => return Ok(next),
+            KeepDecision::Again(known) => known,
+        };
+        let FieldEvaluation { result, computed } = match known {
+            Some(resolved) => FieldEvaluation::known(Ok(*resolved)),
+            None => driver.fields(self.site(&task, view), attempt)?,
+        };
         let mut resolved = match result {
             Ok(resolved) => resolved,
             Err(errors) => {
                 return self.field_errors(driver, &task, &errors, &computed, began, attempt.retries());
             }
         };
+        let work = Some(resolved.work(self.plan, task.step));
         let cut_short = match shorten(&mut resolved, view.limit, driver.moment().time) {
             Ok(cut_short) => cut_short,
             Err(failure) => return self.finish_unrun(driver, &task, failure, attempt.retries()),
@@ -93,6 +110,7 @@ impl Executor<'_> {
             rerun: attempt.rerun,
             computed: keep_computed(driver, &computed)?,
             fields: resolved.fingerprint(),
+            work,
         };
         if let Act::Shell { bound } = &resolved.act
             && !bound.warnings.is_empty()
@@ -123,6 +141,40 @@ impl Executor<'_> {
         };
         let pending = Pending(PendingStage::Attempt(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
+    }
+
+    /// Whether what an earlier run left stands for an attempt: that run did the same, with the values that were
+    /// computed then, and it went well.
+    fn keep<D: Driver>(
+        self,
+        driver: &mut D,
+        task: &Task,
+        view: &View,
+        attempt: Attempt,
+    ) -> Result<KeepDecision, D::Error> {
+        let site = self.site(task, view);
+        let is_first = attempt.number == 1 && !attempt.rerun;
+        let earlier = if view.may_keep && is_first { driver.earlier(site, Evaluated::Fields)? } else { None };
+        let Some(EarlierResult { maker, what: EventKind::Finished { output, .. }, answers, work, .. }) =
+            earlier
+        else {
+            return Ok(KeepDecision::Again(None));
+        };
+        let FieldEvaluation { result, computed } = driver
+            .evaluate(site.with(&answers), |scope, session, enter| {
+                evaluate::resolve(self.plan, task.step, scope, session, enter)
+            })?;
+        // Why a field has no value is told by whoever evaluates it for the attempt.
+        let Ok(resolved) = result else { return Ok(KeepDecision::Again(None)) };
+        let now = resolved.work(self.plan, task.step);
+        if work != Some(now) {
+            // What was computed for the earlier run is not for what is done anew.
+            return Ok(KeepDecision::Again(computed.is_empty().then(|| Box::new(resolved))));
+        }
+        let computed = keep_computed(driver, &computed)?;
+        let kept = Kept { as_of: task.as_of, maker, computed, fields: resolved.fingerprint(), work: now };
+        let kind = EventKind::Finished { output, results: None, kept: Some(Box::new(kept)) };
+        Ok(KeepDecision::Kept(super::record(task.at.clone(), kind, Durability::Later)))
     }
 
     fn shell_warnings(self, step: &Step, bound: &BoundScript) -> Vec<Problem> {

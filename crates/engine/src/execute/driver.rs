@@ -15,9 +15,11 @@ use threadline_lang::{Envelope, Scope, ScopeEntry, Session, Value};
 use super::effect::Attempt;
 use super::result::ClockReading;
 use crate::evaluate::{self, Decision, EnteredFolder, FieldErrors, Resolved};
-use crate::event::{Address, Datum, Event, Seq};
+use crate::event::{Address, Datum, Event, EventKind, KeptMaker, Seq};
+use crate::hash::Hash;
 use crate::judge::{self, JudgedState, Judgement, Question, Verdict};
 use crate::machine::Task;
+use crate::replay::Evaluated;
 use crate::select::{self, Expansion};
 use crate::view::{StateView, View, with_map};
 use crate::world::Answer;
@@ -90,6 +92,21 @@ pub struct Site<'s> {
     pub secrets: SecretView,
 }
 
+/// What the run that this one continues recorded in the same place.
+pub struct EarlierResult {
+    /// The event that recorded it, in the run that made it.
+    pub maker: KeptMaker,
+    /// What that event says: of the fields of a step that it completed, of a list its items, of a state its
+    /// judgement.
+    pub what: EventKind,
+    /// What was computed for it.
+    pub answers: Vec<Answer>,
+    /// The hash of what it depends on, of the fields of a step.
+    pub work: Option<Hash>,
+    /// The details of a judgement.
+    pub details: Value,
+}
+
 /// Is told the folder of a step, before the fields are evaluated that may be relative to it, and may refuse it.
 pub type EnterFolder<'e> = dyn Fn(EnteredFolder<'_>) -> Result<(), String> + 'e;
 
@@ -118,6 +135,16 @@ pub trait Driver {
 
     /// What the attempt computed that an event began.
     fn answers(&mut self, seq: Seq) -> Result<Vec<Answer>, Self::Error>;
+
+    /// What the run that this one continues recorded when it evaluated the same of a step; nothing where this
+    /// run continues none, or that one did not come so far.
+    fn earlier(
+        &mut self,
+        _site: StepSite<'_>,
+        _evaluated: Evaluated,
+    ) -> Result<Option<EarlierResult>, Self::Error> {
+        Ok(None)
+    }
 
     /// The values of all items of a list in order: null for an item that failed or was skipped.
     fn item_values(
@@ -199,8 +226,9 @@ pub trait Driver {
         &mut self,
         site: StepSite<'_>,
         judge: &Judge,
+        earlier: &[Answer],
     ) -> Result<FieldEvaluation<Result<Question, Verdict>>, Self::Error> {
-        make_question(self, site, judge, &[])
+        make_question(self, site, judge, earlier)
     }
 
     /// Judges a state, where a judge has not done so, and finds the state that follows.
@@ -220,7 +248,18 @@ pub(crate) fn decide<D: Driver + ?Sized>(
     driver: &mut D,
     site: StepSite<'_>,
 ) -> Result<EvaluatedFields<Decision>, D::Error> {
-    driver.evaluate(site.with(&[]), |scope, session, _| evaluate::decide(site.step(), scope, session))
+    let earlier = earlier_answers(driver, site, Evaluated::Condition)?;
+    driver.evaluate(site.with(&earlier), |scope, session, _| evaluate::decide(site.step(), scope, session))
+}
+
+/// What was computed for the same in the run that this one continues.
+fn earlier_answers<D: Driver + ?Sized>(
+    driver: &mut D,
+    site: StepSite<'_>,
+    evaluated: Evaluated,
+) -> Result<Vec<Answer>, D::Error> {
+    let earlier = if site.view.may_keep { driver.earlier(site, evaluated)? } else { None };
+    Ok(earlier.map(|earlier| earlier.answers).unwrap_or_default())
 }
 
 pub(crate) fn expand<D: Driver + ?Sized>(
@@ -228,7 +267,8 @@ pub(crate) fn expand<D: Driver + ?Sized>(
     site: StepSite<'_>,
 ) -> Result<EvaluatedFields<Expansion>, D::Error> {
     let (plan, step) = (site.plan, site.task.step);
-    driver.evaluate(site.with(&[]), |scope, session, _| select::expand(plan, step, scope, session))
+    let earlier = earlier_answers(driver, site, Evaluated::List)?;
+    driver.evaluate(site.with(&earlier), |scope, session, _| select::expand(plan, step, scope, session))
 }
 
 pub(crate) fn resolve<D: Driver + ?Sized>(

@@ -21,7 +21,9 @@ use super::{
 use super::{item_of_worktree, keep_computed, record, secrets};
 use crate::evaluate::MAX_OUTPUT;
 use crate::event::{Datum, EventKind, ItemEnded, Rules, Seq, Status};
+use crate::hash::Hash;
 use crate::machine::{Counts, ItemEnding, Task};
+use crate::replay::Evaluated;
 use crate::select::{Expansion, ResolvedSource};
 use crate::view::{Limit, View};
 use crate::world::Answer;
@@ -62,6 +64,8 @@ pub(super) struct PendingEnd {
     pause: Option<i64>,
     /// Why it does not begin again although it could.
     not_retried: Option<EcoString>,
+    /// The attempts and the time that it took in an earlier run, whose results it keeps.
+    earlier: Option<(u32, u64)>,
 }
 
 /// The worktrees of a map are being closed.
@@ -83,6 +87,9 @@ impl Executor<'_> {
             Ok(expansion) => expansion,
             Err(errors) => return self.field_errors(driver, &task, &errors, &computed, began, 0),
         };
+        if let Some(kept) = self.keep_items(driver, &task, view, &expansion, &computed)? {
+            return Ok(kept);
+        }
         let ResolvedSource::Shell { bound, env, .. } = &expansion.source else {
             let source = ItemsSource::Resolved(expansion.source.clone());
             return Ok(Self::read_items(task, began, expansion, computed, source));
@@ -104,6 +111,43 @@ impl Executor<'_> {
         let pending = Pending(PendingStage::Source(Box::new(pending)));
         let barrier = Barrier::Nothing;
         Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
+    }
+
+    /// The items that an earlier run took, where they come from the same place and the same are taken.
+    fn keep_items<D: Driver>(
+        self,
+        driver: &mut D,
+        task: &Task,
+        view: &View,
+        expansion: &Expansion,
+        computed: &[Answer],
+    ) -> Result<Option<Next>, D::Error> {
+        let site = self.site(task, view);
+        let earlier = if view.may_keep { driver.earlier(site, Evaluated::List)? } else { None };
+        let Some(EventKind::Expanded { items, count, read, source: Some(source), .. }) =
+            earlier.map(|earlier| earlier.what)
+        else {
+            return Ok(None);
+        };
+        if self.source_hash(task, expansion) != Some(source) {
+            return Ok(None);
+        }
+        let kind = EventKind::Expanded {
+            as_of: task.as_of,
+            computed: keep_computed(driver, computed)?,
+            items,
+            count,
+            read,
+            parallel: expansion.parallel,
+            rules: expansion.rules(count),
+            source: Some(source),
+        };
+        Ok(Some(record(task.at.clone(), kind, Durability::Now)))
+    }
+
+    /// The hash of where the items of a list come from, and which are taken.
+    fn source_hash(self, task: &Task, expansion: &Expansion) -> Option<Hash> {
+        self.each(task).map(|each| expansion.source(self.plan, each))
     }
 
     fn read_items(
@@ -184,9 +228,9 @@ impl Executor<'_> {
             driver.report(&task.at, vec![Problem::warning("no-items", path.origin.span, message)]);
         }
         let computed = keep_computed(driver, &computed)?;
-        let rules = expansion.rules(count);
-        let read = Some(read);
-        let kind = EventKind::Expanded { as_of: task.as_of, computed, items, count, read, parallel, rules };
+        let (rules, source) = (expansion.rules(count), self.source_hash(&task, &expansion));
+        let (as_of, read) = (task.as_of, Some(read));
+        let kind = EventKind::Expanded { as_of, computed, items, count, read, parallel, rules, source };
         Ok(record(task.at, kind, Durability::Now))
     }
 
@@ -195,8 +239,15 @@ impl Executor<'_> {
         self,
         driver: &mut D,
         task: Task,
+        view: &View,
         ending: ItemEnding,
     ) -> Result<Next, D::Error> {
+        let site = self.site(&task, view);
+        let earlier = if ending.is_kept { driver.earlier(site, Evaluated::Fields)? } else { None };
+        let earlier = earlier.and_then(|earlier| match earlier.what {
+            EventKind::ItemEnded(ended) => Some((ended.attempts, ended.duration_ms)),
+            _ => None,
+        });
         let left = ending.output.map(|seq| driver.envelope(seq)).transpose()?;
         let mut value = Datum::Here(Value::NULL);
         let (mut error, mut facts) = (None, None);
@@ -213,8 +264,9 @@ impl Executor<'_> {
             }
         }
         let is_skipped = left.is_none() && ending.succeeded;
+        let not_retried = None;
         let pending =
-            PendingEnd { task, ending, value, is_skipped, error, facts, pause: None, not_retried: None };
+            PendingEnd { task, ending, value, is_skipped, error, facts, pause: None, not_retried, earlier };
         match item_of_worktree(self.plan, &pending.task.at) {
             // The commits of an item go into the branch of the run when its end is on disk.
             Some(item) if pending.error.is_none() => {
@@ -272,7 +324,8 @@ impl Executor<'_> {
     }
 
     fn record_end<D: Driver>(driver: &mut D, pending: PendingEnd, branch: Option<EcoString>) -> Next {
-        let PendingEnd { task, ending, value, is_skipped, error, facts: _, pause, not_retried } = pending;
+        let PendingEnd { task, ending, value, is_skipped, error, facts: _, pause, not_retried, earlier } =
+            pending;
         let now = driver.moment().time;
         if let (Some(error), Some(pause)) = (&error, pause) {
             let kind = EventKind::ItemRetrying { error: error.clone(), until: now.saturating_add(pause) };
@@ -284,7 +337,7 @@ impl Executor<'_> {
             (None, false) => Status::Completed,
         };
         let duration_ms = now.saturating_sub(ending.began).max(0).unsigned_abs();
-        let attempts = ending.attempt;
+        let (attempts, duration_ms) = earlier.unwrap_or((ending.attempt, duration_ms));
         let ended = ItemEnded { status, value, error, attempts, duration_ms, branch, not_retried };
         record(task.at, EventKind::ItemEnded(ended), Durability::Later)
     }
@@ -320,7 +373,8 @@ impl Executor<'_> {
                 Err(errors) => result.value = Err(self.evaluation_failure(driver, &task, &errors)),
             }
         }
-        self.finish(driver, &task, &measurement, result)
+        let next = self.finish(driver, &task, &measurement, result)?;
+        self.at_earlier_times(driver, &task, &view, next)
     }
 
     /// The worktrees of a map are closed: it leaves the number of its items, and what is made of their results.
@@ -341,9 +395,10 @@ impl Executor<'_> {
         let own = if value.is_err() { known } else { counts_meta(counts) };
         let measurement: Measurement = self.measurement(&task, timing, 0, own);
         let sealed = result::seal(driver, &measurement, StepResult::silent(value), None)?;
-        let kind = EventKind::Finished { output: sealed.output, results: Some(results) };
-        let envelope = Some(sealed.envelope);
-        Ok(Next::Record(Box::new(Recording { at: task.at, kind, durability: Durability::Now, envelope })))
+        let kind = EventKind::Finished { output: sealed.output, results: Some(results), kept: None };
+        let (at, envelope) = (task.at.clone(), Some(sealed.envelope));
+        let next = Next::Record(Box::new(Recording { at, kind, durability: Durability::Now, envelope }));
+        self.at_earlier_times(driver, &task, &view, next)
     }
 
     fn summary<D: Driver>(
@@ -400,7 +455,8 @@ impl Executor<'_> {
         });
         let too_large = |_| Failure::new(FailureKind::Format, "what the phase left is too large together");
         let measurement = self.measure(driver, task, began, 0);
-        self.finish(driver, task, &measurement, StepResult::silent(value.map_err(too_large)))
+        let next = self.finish(driver, task, &measurement, StepResult::silent(value.map_err(too_large)))?;
+        self.at_earlier_times(driver, task, view, next)
     }
 }
 

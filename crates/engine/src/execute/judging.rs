@@ -9,15 +9,16 @@ use super::attempt::{limits_of, shorten};
 use super::effect::{Effect, EffectKey, EffectResult, Role};
 use super::result::ClockReading;
 use super::{
-    Barrier, Driver, Durability, EnterFolder, Executor, FieldEvaluation, Next, Pending, PendingStage,
-    Performance,
+    Barrier, Driver, Durability, EarlierResult, EnterFolder, Executor, FieldEvaluation, Next, Pending,
+    PendingStage, Performance,
 };
 use super::{keep_computed, record, secrets};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{self, Act, Resolved};
-use crate::event::{Address, EventKind, JudgeReply, JudgedEvent};
+use crate::event::{Address, ERROR, EventKind, JudgeReply, JudgedEvent, KeptMaker};
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::{Outcome, Task};
+use crate::replay::Evaluated;
 use crate::view::{Limit, View};
 use crate::world::Answer;
 
@@ -39,13 +40,17 @@ struct JudgeOutcome {
     verdict: Option<Verdict>,
     /// What the question had to compute.
     computed: Vec<Answer>,
+    /// What an earlier run computed for the judgement, of a state that has no judge.
+    earlier: Vec<Answer>,
     reply: Option<JudgeReply>,
+    /// Where it was asked, when another run did.
+    kept: Option<KeptMaker>,
 }
 
 impl JudgeOutcome {
     /// The verdict where nobody could be asked.
     fn of(verdict: Verdict, computed: Vec<Answer>) -> Self {
-        Self { verdict: Some(verdict), computed, reply: None }
+        Self { verdict: Some(verdict), computed, ..Self::default() }
     }
 }
 
@@ -70,20 +75,40 @@ impl Executor<'_> {
 
     /// Judges a state, by asking its judge where it has one.
     pub(super) fn judge<D: Driver>(self, driver: &mut D, task: Task, view: View) -> Result<Next, D::Error> {
+        let site = self.site(&task, &view);
+        let earlier = if view.may_keep { driver.earlier(site, Evaluated::Judgement)? } else { None };
         match self.step(&task).evaluator() {
-            Some(Evaluator::Agent(judge)) => self.ask(driver, task, view, judge),
-            _ => self.record_judgement(driver, task, &view, JudgeOutcome::default()),
+            Some(Evaluator::Agent(judge)) => self.ask(driver, task, view, judge, earlier),
+            _ => {
+                let earlier = earlier.map(|earlier| earlier.answers).unwrap_or_default();
+                let outcome = JudgeOutcome { earlier, ..JudgeOutcome::default() };
+                self.record_judgement(driver, task, &view, outcome)
+            }
         }
     }
 
-    fn ask<D: Driver>(self, driver: &mut D, task: Task, view: View, judge: &Judge) -> Result<Next, D::Error> {
-        let FieldEvaluation { result, computed } = driver.question(self.site(&task, &view), judge)?;
+    fn ask<D: Driver>(
+        self,
+        driver: &mut D,
+        task: Task,
+        view: View,
+        judge: &Judge,
+        earlier: Option<EarlierResult>,
+    ) -> Result<Next, D::Error> {
+        let answers = earlier.as_ref().map_or(&[][..], |earlier| &earlier.answers);
+        let FieldEvaluation { result, computed } =
+            driver.question(self.site(&task, &view), judge, answers)?;
         let mut question = match result {
             Ok(question) => question,
             Err(verdict) => {
                 return self.record_judgement(driver, task, &view, JudgeOutcome::of(verdict, computed));
             }
         };
+        if let Some((verdict, reply, maker)) = earlier.and_then(|earlier| same_answer(earlier, &question)) {
+            let (reply, kept) = (Some(reply), Some(maker));
+            let outcome = JudgeOutcome { reply, kept, ..JudgeOutcome::of(verdict, computed) };
+            return self.record_judgement(driver, task, &view, outcome);
+        }
         let cut_short = match shorten(&mut question.resolved, view.limit, driver.moment().time) {
             Ok(cut_short) => cut_short,
             Err(failure) => {
@@ -132,6 +157,7 @@ impl Executor<'_> {
             answer: reply.printed.as_ref().map(|printed| driver.keep(printed)).transpose()?,
             stderr: reply.stderr.as_ref().map(|stderr| driver.keep(stderr)).transpose()?,
             elapsed_ms: u64::try_from(timing.elapsed.as_millis()).unwrap_or(u64::MAX),
+            asked: Some(question.asked()),
         };
         let verdict = match refused.map_or(reply.answer, Err) {
             Ok(text) => question.answered(&text),
@@ -153,8 +179,9 @@ impl Executor<'_> {
         view: &View,
         outcome: JudgeOutcome,
     ) -> Result<Next, D::Error> {
-        let JudgeOutcome { verdict, mut computed, reply } = outcome;
-        let judgement = driver.judgement(self.site(&task, view), verdict, &computed)?;
+        let JudgeOutcome { verdict, mut computed, earlier, reply, kept } = outcome;
+        let known = if earlier.is_empty() { &computed } else { &earlier };
+        let judgement = driver.judgement(self.site(&task, view), verdict, known)?;
         computed.extend(judgement.computed);
         let Judgement { verdict, to, fingerprint, .. } = judgement.result;
         let judged = JudgedEvent {
@@ -168,10 +195,26 @@ impl Executor<'_> {
             to,
             fingerprint,
             reply,
+            kept,
         };
         // Whoever acts upon it waits until it is on disk. What only leads to another judgement need not hurry.
         let is_awaited = view.result.is_some() || !judged.computed.is_empty();
         let durability = if is_awaited { Durability::Now } else { Durability::Later };
         Ok(record(task.at, EventKind::Judged(Box::new(judged)), durability))
     }
+}
+
+/// What a judge said in an earlier run, where it was asked the same and had an answer.
+fn same_answer(earlier: EarlierResult, question: &Question) -> Option<(Verdict, JudgeReply, KeptMaker)> {
+    let EventKind::Judged(judged) = earlier.what else { return None };
+    let judged = *judged;
+    let reply = judged.reply.filter(|reply| reply.asked == Some(question.asked()))?;
+    let verdict = Verdict {
+        verdict: judged.verdict,
+        confidence: judged.confidence,
+        reason: judged.reason,
+        details: earlier.details,
+        measured: judged.measured,
+    };
+    (verdict.verdict != ERROR).then_some((verdict, reply, earlier.maker))
 }

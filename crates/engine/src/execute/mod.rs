@@ -23,7 +23,9 @@ pub mod result;
 mod secrets;
 pub mod wire;
 
-use threadline_flow::fields::{Failure, FailureKind};
+use std::time::Duration;
+
+use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::{Action, ForEach, Step};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
@@ -32,12 +34,15 @@ use threadline_lang::{Envelope, Scope, Session, Value};
 use crate::evaluate::{self, Decision, FieldErrors};
 use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, Seq};
 use crate::machine::{Command, Outcome, Pause, Task};
+use crate::replay::Evaluated;
 use crate::view::View;
 use crate::world::Answer;
 #[cfg(feature = "testing")]
 pub(crate) use attempt::is_costly;
 pub(crate) use attempt::start_failure;
-pub use driver::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, SecretView, Site, StepSite};
+pub use driver::{
+    Driver, EarlierResult, EnterFolder, EvaluatedFields, FieldEvaluation, SecretView, Site, StepSite,
+};
 use effect::{Attempt, Effect, EffectKey, EffectResult, WorktreeEntry};
 pub use items::{PRINTED_FORMAT, item_result};
 pub use response::result as response_result;
@@ -219,12 +224,17 @@ impl<'p> Executor<'p> {
                 self.start(driver, task, &view, attempt)
             }
             Command::Wait { task, pause } => Ok(Next::Pause(task.at, pause)),
-            Command::EndItem { task, ending } => self.end_item(driver, task, ending),
+            Command::EndItem { task, ending } => self.end_item(driver, task, &view, ending),
             Command::BeginItem { task, attempt } => {
                 Ok(record(task.at, EventKind::ItemBegun { attempt }, Durability::Later))
             }
             Command::Collect { task, list, counts, rules, since, cut_short } => {
-                let timing = Timing::since(since, driver.moment().time);
+                let mut timing = Timing::since(since, driver.moment().time);
+                if let Some(elapsed) = self.earlier_times(driver, &task, &view)?.and_then(|meta| {
+                    meta.get(names::EXECUTION_TIME_MS)?.as_i64().and_then(|millis| u64::try_from(millis).ok())
+                }) {
+                    timing.elapsed = Duration::from_millis(elapsed);
+                }
                 let failure = items::failure(counts, &rules, cut_short.as_ref());
                 self.collect(driver, task, view, (list, timing), counts, failure)
             }
@@ -436,7 +446,7 @@ impl<'p> Executor<'p> {
             || self.plan.lists[0].graph.is_some()
             || self.step(task).state.is_some();
         let durability = if is_aside { Durability::Later } else { Durability::Now };
-        let kind = EventKind::Finished { output: sealed.output, results: None };
+        let kind = EventKind::Finished { output: sealed.output, results: None, kept: None };
         let envelope = Some(sealed.envelope);
         Next::Record(Box::new(Recording { at: task.at.clone(), kind, durability, envelope }))
     }
@@ -444,6 +454,47 @@ impl<'p> Executor<'p> {
     /// The name of the state that a step is: it stands in the meta data of what the state leaves.
     fn state_name(self, task: &Task) -> Option<&'p str> {
         self.step(task).state.as_ref().map(|state| state.name.value.as_str())
+    }
+
+    /// The meta data of a list or phase of an earlier run, where nothing in it was done again.
+    fn earlier_times<D: Driver>(
+        self,
+        driver: &mut D,
+        task: &Task,
+        view: &View,
+    ) -> Result<Option<Value>, D::Error> {
+        if !view.is_kept {
+            return Ok(None);
+        }
+        let earlier = driver.earlier(self.site(task, view), Evaluated::Variables)?;
+        Ok(match earlier.map(|earlier| earlier.what) {
+            Some(EventKind::Finished { output, .. }) => Some(output.meta),
+            _ => None,
+        })
+    }
+
+    /// What is made again of results that were kept has the times that it had.
+    fn at_earlier_times<D: Driver>(
+        self,
+        driver: &mut D,
+        task: &Task,
+        view: &View,
+        mut next: Next,
+    ) -> Result<Next, D::Error> {
+        let Some(then) = self.earlier_times(driver, task, view)? else { return Ok(next) };
+        if let Next::Record(recording) = &mut next
+            && let EventKind::Finished { output, .. } = &mut recording.kind
+        {
+            let times = [names::EXECUTION_TIME_MS, names::STARTED_AT, names::FINISHED_AT];
+            let now = output.meta.as_object().into_iter().flat_map(|now| now.iter());
+            let entries = now.map(|(key, value)| {
+                let of_then = then.get(key.as_str()).filter(|_| times.contains(&key.as_str()));
+                (key.name().clone(), of_then.unwrap_or(value).clone())
+            });
+            output.meta = Value::record(entries);
+            recording.envelope = None;
+        }
+        Ok(next)
     }
 
     fn measure<D: Driver>(

@@ -72,6 +72,12 @@ impl Question {
         Self { resolved, agent, verdicts, min_confidence: None }
     }
 
+    /// A hash of what is asked, and of how an answer is read.
+    pub(crate) fn asked(&self) -> Hash {
+        let least = self.min_confidence.clone().map(Value::from).unwrap_or_default();
+        self.resolved.question(&self.verdicts, &least.to_string())
+    }
+
     /// The name of the agent that is asked.
     pub(crate) fn agent(&self) -> &EcoString {
         &self.agent

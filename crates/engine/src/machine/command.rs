@@ -268,6 +268,8 @@ pub struct ItemEnding {
     pub began: Millis,
     /// Whether a step in it failed because it was running when Threadline was killed: the item would do it twice.
     pub has_crash: bool,
+    /// Whether all that its steps left is that of an earlier run.
+    pub is_kept: bool,
     /// The failure rules of its list.
     pub rules: Rules,
     /// The time by which what is around the list has to be through.

@@ -140,6 +140,8 @@ pub(super) struct ActiveItem {
     pub(super) error: Option<Seq>,
     /// Whether a step in it failed because it was running when Threadline was killed.
     has_crash: bool,
+    /// Whether a step in it did anything in this run.
+    pub(super) has_acted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,6 +209,7 @@ impl Machine {
             stage: ItemProgress::Running,
             error: earlier.as_ref().and_then(|item| item.error),
             has_crash: false,
+            has_acted: false,
         };
         self.items.insert(key.clone(), item);
         match earlier.map(|item| item.stage) {
@@ -290,6 +293,7 @@ impl Machine {
                     base: item.base,
                     began: item.began,
                     has_crash: item.has_crash,
+                    is_kept: self.continuation.is_some() && !item.has_acted,
                     rules: active.items()?.rules,
                     limit: self.limit(&active.frame),
                 },

@@ -75,6 +75,8 @@ impl Machine {
             reason: None,
             branch: None,
             verdict: None,
+            is_kept: false,
+            has_acted: false,
         };
         self.active.insert(at.clone(), active);
     }

@@ -38,6 +38,8 @@ pub(super) struct LoopState {
     measured: BTreeMap<usize, Value>,
     /// The execution of the state it is in.
     at: Address,
+    /// The hash of all executions up to that one.
+    path: Hash,
     /// Where it ended, and why.
     pub(super) ended: Option<LoopEnd>,
     /// The state that a limit kept it from.
@@ -99,6 +101,7 @@ impl Machine {
             in_a_row: 0,
             measured: BTreeMap::new(),
             at: Address::root(),
+            path: Hash::default(),
             ended: None,
             kept_from: None,
         };
@@ -134,6 +137,8 @@ impl Machine {
     fn enter_state(&mut self, position: usize) -> Applied {
         let is_initial = self.initial()? == position;
         let time = self.time;
+        // What is only read again takes no time.
+        let pauses = !self.keeps_loop();
         let state = Address::root().child(&self.plan.lists[STEPS as usize], position);
         let frame = find_mut(&mut self.frames, &Address::root())?;
         frame.position = position;
@@ -143,12 +148,14 @@ impl Machine {
         let visit = loop_state.visits.entry(position).or_default();
         *visit += 1;
         loop_state.at = state.at_visit(*visit);
+        loop_state.path = Hash::of(format!("{} {}", loop_state.path, loop_state.at).as_bytes());
         let at = loop_state.at.clone();
         let mut pause = None;
         if is_initial {
             loop_state.iteration += 1;
             loop_state.spent.iterations += 1;
-            pause = loop_state.limits.backoff.filter(|pause| !pause.is_zero() && loop_state.iteration > 1);
+            let passes = |pause: &Duration| pauses && !pause.is_zero() && loop_state.iteration > 1;
+            pause = loop_state.limits.backoff.filter(passes);
             find_mut(&mut self.scopes, &Address::root())?.names.begin_iteration();
         }
         let step = self.plan.lists[STEPS as usize].steps[position];
@@ -403,6 +410,11 @@ impl Machine {
                 self.loop_state().and_then(|loop_state| loop_state.measured.get(&position).cloned());
         }
         Some(view)
+    }
+
+    /// The states that the loop has come through: equal for two loops that took the same way.
+    pub fn path(&self) -> Option<Hash> {
+        self.loop_state().map(|loop_state| loop_state.path)
     }
 
     /// The iteration that a loop is in, from 1.

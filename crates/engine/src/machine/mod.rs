@@ -18,9 +18,11 @@
 //! | `loop_state` | which state of a loop is entered, and which limit stops it |
 //! | `run_end` | what follows when the steps of the run have ended |
 //! | `resume` | what a run that failed does again |
+//! | `continued` | whether the result of an earlier run may be kept, in a run that continues it |
 //! | `names` | which events made the names that a step reads |
 
 mod command;
+mod continued;
 mod graph;
 mod items;
 mod lists;
@@ -41,6 +43,7 @@ use crate::view::{ItemRef, PastVerdict};
 pub use command::{
     Command, Counts, InvalidEvent, ItemEnding, Outcome, Pause, RunOutcome, Stage, StandingFailure, Task,
 };
+use continued::Continuation;
 use graph::GraphState;
 use items::{ActiveItem, ItemQueue};
 use loop_state::LoopState;
@@ -118,6 +121,8 @@ pub struct Machine {
     before: Option<ScopeNames>,
     /// How far the end of the run is, and the time of its steps.
     run_end: RunEnd,
+    /// What may be kept of an earlier run, when this one continues it.
+    continuation: Option<Box<Continuation>>,
     last: Seq,
     /// When the last event happened.
     time: Millis,
@@ -189,6 +194,10 @@ struct ActiveStep {
     branch: Option<EcoString>,
     /// The event with the verdict that led nowhere, of a state that failed.
     verdict: Option<Seq>,
+    /// Whether what it left is that of an earlier run.
+    is_kept: bool,
+    /// Whether it, or a step in it, did anything in this run.
+    has_acted: bool,
 }
 
 /// What was visible before something that failed.
@@ -314,6 +323,7 @@ impl Machine {
             defined: BTreeMap::new(),
             before: None,
             run_end: RunEnd::default(),
+            continuation: None,
             last: 0,
             time: 0,
             commands: Vec::new(),
@@ -373,8 +383,9 @@ impl Machine {
         self.last = event.seq;
         let before = std::mem::replace(&mut self.time, event.time);
         match &event.kind {
-            EventKind::RunStarted(_) => {
+            EventKind::RunStarted(started) => {
                 self.stage = Stage::Going;
+                self.continuation = started.continues.as_ref().map(|of| Box::new(Continuation::new(of)));
                 self.scopes.insert(Address::root(), NameTable::default());
                 self.run_end.begin(event.time);
                 if self.needs_limits() {
@@ -434,6 +445,7 @@ impl Machine {
                         active.stage = StepStage::Running;
                         active.attempts = *attempt;
                         active.started = Some(event.seq);
+                        self.acted(&event.at);
                     }
                     EventKind::Retrying { until, .. } if active.stage == StepStage::Running => {
                         active.stage = StepStage::Waiting(Pause { since: event.time, until: *until });
@@ -441,13 +453,20 @@ impl Machine {
                         active.as_of = event.seq;
                         self.command(&event.at)?;
                     }
-                    EventKind::Finished { output, .. } if active.may_finish() => {
+                    EventKind::Finished { kept: Some(_), .. } if active.stage != StepStage::Ready => {
+                        return Err(misfit("what is kept is not done"));
+                    }
+                    EventKind::Finished { output, kept, .. } if active.may_finish() => {
+                        active.is_kept = kept.is_some();
                         self.finished(&event.at, event.seq, output)?;
                     }
                     EventKind::Unresolved { output, .. } if active.may_fail_unbegun() => {
                         self.finished(&event.at, event.seq, output)?;
                     }
                     EventKind::Judged(judged) if active.stage == StepStage::Judging => {
+                        if judged.reply.is_some() && judged.kept.is_none() {
+                            self.acted(&event.at);
+                        }
                         self.judged(&event.at, judged)?;
                     }
                     _ => return Err(misfit("the step is somewhere else")),

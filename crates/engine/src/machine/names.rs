@@ -32,6 +32,10 @@ impl Machine {
         let state = reads.contains(&Read::State).then(|| self.state_view(at)).flatten();
         let names = self.names_of(reads, scope, prev);
         let outcome = reads.contains(&Read::Outcome).then(|| self.outcome_seen(at)).flatten();
+        let may_keep = self.may_keep(at);
+        let path = if may_keep { self.path() } else { None };
+        let is_kept = may_keep && !active.has_acted;
+        let names = View { may_keep, is_kept, path, ..names };
         let view =
             View { as_of, attempts, started, limit, is_judged: judging, result, state, outcome, ..names };
         let acting = if judging { self.acting(active, &view) } else { None };
@@ -146,6 +150,11 @@ impl Machine {
             name = scope.parent.as_ref();
         }
         None
+    }
+
+    /// The event with the items of a step that is under way.
+    pub fn items_of(&self, at: &Address) -> Option<Seq> {
+        self.active.get(at)?.items.as_ref().map(|items| items.list)
     }
 
     /// The names of the run, and what set each last: ids and captures. Those of items are gone with them.

@@ -331,6 +331,7 @@ impl Driver for Life<'_> {
         &mut self,
         site: StepSite<'_>,
         judge: &Judge,
+        _: &[Answer],
     ) -> Result<FieldEvaluation<Result<Question, Verdict>>, Cut> {
         let verdict = self.fated_verdict(site)?;
         if verdict == ERROR && self.has_failed(site.view) {

@@ -184,7 +184,7 @@ impl PromiseChecker {
     pub(super) fn recorded(&mut self, event: &Event) -> PromiseCheck {
         let at = &event.at;
         match &event.kind {
-            EventKind::Finished { output, results } => {
+            EventKind::Finished { output, results, .. } => {
                 self.measured(at, output)?;
                 self.tried(at, output, true)?;
                 self.named(at, output)?;

@@ -167,7 +167,10 @@ impl<'g> Run<'g> {
             Command::Start { task, attempt, base, rerun } => {
                 let (as_of, computed, fields) = (task.as_of, Vec::new(), Hash::default());
                 self.running.push(Command::Start { task: task.clone(), attempt, base, rerun: true });
-                self.record(task.at, EventKind::Started { as_of, attempt, rerun, computed, fields });
+                self.record(
+                    task.at,
+                    EventKind::Started { as_of, attempt, rerun, computed, fields, work: None },
+                );
             }
             Command::End { outcome, .. } => {
                 let what = EventKind::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended: None };
@@ -185,7 +188,7 @@ impl<'g> Run<'g> {
         let value = branch.map_or(Value::NULL, |branch| one("branch", &branch.to_string()));
         self.record(
             task.at.clone(),
-            EventKind::Finished { output: output(status, value, Value::NULL), results: None },
+            EventKind::Finished { output: output(status, value, Value::NULL), results: None, kept: None },
         );
     }
 
@@ -256,6 +259,7 @@ fn started(plan: &Plan) -> RunStarted {
         jobs: None,
         files: Vec::new(),
         caller: None,
+        continues: None,
     }
 }
 

@@ -562,7 +562,7 @@ fn apply(machine: &mut Machine, at: &str, what: EventKind) -> Vec<Command> {
 fn finished(status: Status) -> EventKind {
     let value = Datum::Here(Value::NULL);
     let output = Output { status, value, output: None, stderr: None, meta: Value::NULL };
-    EventKind::Finished { output, results: None }
+    EventKind::Finished { output, results: None, kept: None }
 }
 
 fn expanded(count: u64, rules: Rules) -> EventKind {
@@ -575,6 +575,7 @@ fn expanded(count: u64, rules: Rules) -> EventKind {
         read: Some(count),
         parallel: 2,
         rules,
+        source: None,
     }
 }
 

@@ -264,12 +264,19 @@ impl Driven {
     /// A state acts, left this, and leads on.
     fn visit(&mut self, time: i64, at: &str, verdict: &str, to: &str) -> Vec<Command> {
         let fields = Hash::default();
-        let began = EventKind::Started { as_of: 0, attempt: 1, rerun: false, computed: Vec::new(), fields };
+        let began = EventKind::Started {
+            as_of: 0,
+            attempt: 1,
+            rerun: false,
+            computed: Vec::new(),
+            fields,
+            work: None,
+        };
         self.take(time, at, began);
         let value = Datum::Here(Value::from(self.seq.to_string().as_str()));
         let output =
             Output { status: Status::Completed, value, output: None, stderr: None, meta: Value::NULL };
-        self.take(time, at, EventKind::Finished { output, results: None });
+        self.take(time, at, EventKind::Finished { output, results: None, kept: None });
         self.judged(time, at, verdict, to)
     }
 
@@ -285,6 +292,7 @@ impl Driven {
             measured: None,
             fingerprint: Hash::of(self.seq.to_string().as_bytes()),
             reply: None,
+            kept: None,
         };
         self.take(time, at, EventKind::Judged(Box::new(judged)))
     }
@@ -312,6 +320,7 @@ fn started() -> RunStarted {
         jobs: None,
         files: Vec::new(),
         caller: None,
+        continues: None,
     }
 }
 

@@ -117,9 +117,22 @@ impl Worktrees {
         run: &RunId,
         environment: &Environment,
     ) -> Result<Self, WorktreeError> {
+        Self::open_after(root, folder, run, environment, None)
+    }
+
+    /// The same for a run that keeps all that the items of another run committed: its branch begins where the branch
+    /// of that run ends. The other run is named with its folder.
+    pub fn open_after(
+        root: &Path,
+        folder: &Path,
+        run: &RunId,
+        environment: &Environment,
+        earlier: Option<(&RunId, &Path)>,
+    ) -> Result<Self, WorktreeError> {
         // Whoever goes on with a run ends what carries the mark of the run that somebody started.
         let repository = Repository::of(root, environment, run.started())?;
-        tidy::open(repository, BranchNames::new(run), folder)
+        let earlier = earlier.map(|(run, folder)| (BranchNames::new(run), folder));
+        tidy::open(repository, BranchNames::new(run), folder, earlier)
     }
 
     /// The worktree of an item, on the item's branch. The first time the item begins with what the run's

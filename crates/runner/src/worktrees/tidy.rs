@@ -75,6 +75,7 @@ pub(super) fn open(
     mut repository: Repository,
     names: BranchNames,
     folder: &Path,
+    earlier: Option<(BranchNames, &Path)>,
 ) -> Result<Worktrees, WorktreeError> {
     let Some(commit) = repository.commit("HEAD")? else {
         return Err(WorktreeError::NoCommits { folder: repository.top });
@@ -94,7 +95,17 @@ pub(super) fn open(
         (Some(begun), None) => {
             return Err(WorktreeError::BranchGone { branch: names.branch, base: begun.base });
         }
-        (None, found) => begin(&repository, &names, &folder, commit, found.as_deref())?,
+        (None, found) => {
+            let start = earlier.map(|(names, folder)| end_of(&repository, &names, folder)).transpose()?;
+            let start = match start.flatten() {
+                Some(start) => start,
+                None => {
+                    let original = repository.branch()?.as_deref().and_then(short);
+                    (commit.clone(), Begun { base: commit, original })
+                }
+            };
+            begin(&repository, &names, &folder, start, found.as_deref())?
+        }
     };
     if SeenLock::look(&repository).is_some() {
         // Else every item would wait for it. To delete what is not there takes the lock, and changes nothing.
@@ -111,7 +122,7 @@ fn begin(
     repository: &Repository,
     names: &BranchNames,
     folder: &Path,
-    commit: String,
+    (commit, begun): (String, Begun),
     found: Option<&str>,
 ) -> Result<Begun, WorktreeError> {
     let changes = match found {
@@ -122,10 +133,18 @@ fn begin(
         Some(_) => return Err(WorktreeError::BranchTaken { branch: names.branch.clone() }),
     };
     repository.change("make the run's branch", &changes)?;
-    let original = repository.branch()?.as_deref().and_then(short);
-    let begun = Begun { base: commit, original };
     begun.write(folder)?;
     Ok(begun)
+}
+
+/// The last commit of another run, and where that run began; nothing if it has left no commits.
+fn end_of(
+    repository: &Repository,
+    names: &BranchNames,
+    folder: &Path,
+) -> Result<Option<(String, Begun)>, WorktreeError> {
+    let commit = repository.commit(BranchNames::full(&names.branch))?;
+    Ok(commit.zip(Begun::read(folder)?))
 }
 
 /// Finds what is in flight and removes every other worktree, with branches that have no work of their own.

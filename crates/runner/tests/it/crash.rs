@@ -124,6 +124,7 @@ impl Place {
             patience: Patience::None,
             surroundings: Arc::default(),
             within: None,
+            earlier: None,
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.kind)) {
                     stop.ask();
@@ -148,6 +149,7 @@ impl Place {
                 jobs: Some(3),
                 files: Vec::new(),
                 caller: None,
+                continues: None,
             };
             return driver::begin(setup, EventKind::RunStarted(started));
         }

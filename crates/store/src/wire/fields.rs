@@ -100,6 +100,10 @@ impl<'v> FieldReader<'v> {
         self.text(key)?.parse().map_err(|_| format!("`{key}` is not a hash"))
     }
 
+    pub(super) fn optional_hash(&mut self, key: &str) -> FieldResult<Option<Hash>> {
+        if self.has(key) { self.hash(key).map(Some) } else { Ok(None) }
+    }
+
     pub(super) fn status(&mut self, key: &str) -> FieldResult<Status> {
         let status = self.text(key)?;
         let known = Status::ALL.into_iter().find(|known| known.name() == status);

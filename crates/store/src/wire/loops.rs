@@ -8,7 +8,7 @@ use threadline_lang::Value;
 use super::datum::{datum, read_datum};
 use super::fields::{FieldReader, FieldResult, StoredFields, hash};
 use super::items::millis;
-use super::step::{computed_list, read_computed_list};
+use super::step::{computed_list, maker_value, read_computed_list, read_maker};
 
 pub(super) fn limits_value(limits: &LoopLimits) -> Value {
     let mut fields = vec![("max_steps", Value::from(limits.max_steps))];
@@ -46,6 +46,7 @@ pub(super) fn judged_fields(judged: &JudgedEvent) -> StoredFields {
     fields.extend(judged.measured.as_ref().map(|number| ("measured", number_value(number))));
     fields.extend(judged.to.as_ref().map(|to| ("to", Value::from(to))));
     fields.extend(judged.reply.as_ref().map(|reply| ("reply", reply_value(reply))));
+    fields.extend(judged.kept.as_ref().map(|maker| ("kept", maker_value(maker))));
     fields
 }
 
@@ -61,6 +62,7 @@ pub(super) fn read_judged(reader: &mut FieldReader<'_>) -> FieldResult<JudgedEve
         to: reader.optional_text("to")?,
         fingerprint: reader.hash("print")?,
         reply: reader.optional("reply").map(read_reply).transpose()?,
+        kept: reader.optional("kept").map(read_maker).transpose()?,
     })
 }
 
@@ -68,6 +70,7 @@ fn reply_value(reply: &JudgeReply) -> Value {
     let mut fields = vec![("elapsed_ms", Value::from(reply.elapsed_ms))];
     fields.extend(reply.answer.as_ref().map(|answer| ("answer", datum(answer))));
     fields.extend(reply.stderr.as_ref().map(|stderr| ("stderr", datum(stderr))));
+    fields.extend(reply.asked.as_ref().map(|asked| ("asked", hash(asked))));
     Value::record(fields)
 }
 
@@ -77,6 +80,7 @@ fn read_reply(value: &Value) -> FieldResult<JudgeReply> {
             answer: reader.optional("answer").map(read_datum).transpose()?,
             stderr: reader.optional("stderr").map(read_datum).transpose()?,
             elapsed_ms: reader.count("elapsed_ms")?,
+            asked: reader.optional_hash("asked")?,
         })
     })
 }

@@ -23,7 +23,7 @@ use self::fields::{FieldReader, FieldResult, StoredFields, hash};
 use self::items::{item_ended_fields, read_item_ended, read_rules, rules_value};
 use self::loops::{judged_fields, limits_value, loop_end_fields, read_judged, read_limits, read_loop_end};
 use self::run::{read_run_started, run_started_fields};
-use self::step::{computed_list, output_value, read_computed_list, read_output};
+use self::step::{computed_list, kept_value, output_value, read_computed_list, read_kept, read_output};
 
 /// Why a stored event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
                 ("output", output_value(output)),
             ],
         ),
-        EventKind::Expanded { as_of, computed, items, count, read, parallel, rules } => {
+        EventKind::Expanded { as_of, computed, items, count, read, parallel, rules, source } => {
             let mut fields = vec![
                 ("as_of", Value::from(*as_of)),
                 ("computed", computed_list(computed)),
@@ -110,6 +110,7 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
             if *rules != Rules::STRICT {
                 fields.push(("rules", rules_value(rules)));
             }
+            fields.extend(source.as_ref().map(|source| ("source", hash(source))));
             ("expanded", fields)
         }
         EventKind::ItemRetrying { error, until } => {
@@ -117,16 +118,17 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
         }
         EventKind::ItemBegun { attempt } => ("item_begun", vec![("attempt", Value::from(*attempt))]),
         EventKind::ItemEnded(ended) => ("item_ended", item_ended_fields(ended)),
-        EventKind::Started { as_of, attempt, rerun, computed, fields } => (
-            "started",
-            vec![
+        EventKind::Started { as_of, attempt, rerun, computed, fields, work } => {
+            let mut stored = vec![
                 ("as_of", Value::from(*as_of)),
                 ("attempt", Value::from(*attempt)),
                 ("rerun", (*rerun).into()),
                 ("computed", computed_list(computed)),
                 ("fields", hash(fields)),
-            ],
-        ),
+            ];
+            stored.extend(work.as_ref().map(|work| ("work", hash(work))));
+            ("started", stored)
+        }
         EventKind::Defined { name, value, computed } => (
             "defined",
             vec![("name", Value::from(name)), ("value", datum(value)), ("computed", computed_list(computed))],
@@ -142,9 +144,10 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
                 ("output", output_value(output)),
             ],
         ),
-        EventKind::Finished { output, results } => {
+        EventKind::Finished { output, results, kept } => {
             let mut fields = vec![("output", output_value(output))];
             fields.extend(results.as_ref().map(|results| ("results", datum(results))));
+            fields.extend(kept.as_deref().map(|kept| ("kept", kept_value(kept))));
             ("finished", fields)
         }
         EventKind::Paused { reason } => ("paused", vec![("reason", Value::from(reason))]),
@@ -188,6 +191,7 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
             read: reader.optional_count("read")?,
             parallel: reader.count("parallel")?,
             rules: reader.optional("rules").map_or(Ok(Rules::STRICT), read_rules)?,
+            source: reader.optional_hash("source")?,
         },
         "item_retrying" => {
             EventKind::ItemRetrying { error: reader.text("error")?.into(), until: reader.int("until")? }
@@ -200,6 +204,7 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
             rerun: reader.bool("rerun")?,
             computed: read_computed_list(reader)?,
             fields: reader.hash("fields")?,
+            work: reader.optional_hash("work")?,
         },
         "defined" => EventKind::Defined {
             name: reader.text("name")?.into(),
@@ -215,6 +220,7 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
         "finished" => EventKind::Finished {
             output: read_output(reader)?,
             results: reader.optional("results").map(read_datum).transpose()?,
+            kept: reader.optional("kept").map(read_kept).transpose()?.map(Box::new),
         },
         "paused" => EventKind::Paused { reason: reader.text("reason")?.into() },
         "resumed" => EventKind::Resumed { failed: reader.has("failed") && reader.bool("failed")? },

@@ -2,7 +2,7 @@
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{Address, Caller, Datum, RunStarted};
+use threadline_engine::event::{Address, Caller, Continued, Datum, RerunTarget, RunStarted};
 use threadline_lang::Value;
 
 use super::datum::{datum, read_datum};
@@ -36,6 +36,7 @@ pub(super) fn run_started_fields(started: &RunStarted) -> StoredFields {
         fields.push(("files", Value::sequence(files)));
     }
     fields.extend(started.caller.as_ref().map(|caller| ("caller", caller_value(caller))));
+    fields.extend(started.continues.as_ref().map(|continued| ("continues", continued_value(continued))));
     fields
 }
 
@@ -64,6 +65,7 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
             Vec::new()
         },
         caller: reader.optional("caller").map(read_caller).transpose()?,
+        continues: reader.optional("continues").map(read_continued).transpose()?,
     })
 }
 
@@ -108,6 +110,60 @@ fn read_caller(value: &Value) -> FieldResult<Caller> {
             run: reader.text("run")?.into(),
             at: Address::parse(reader.text("at")?).map_err(|error| error.to_string())?,
             attempt: reader.attempt("attempt")?,
+        })
+    })
+}
+
+fn continued_value(continued: &Continued) -> Value {
+    let Continued { run, first, start_time, from, keeps_commits } = continued;
+    let mut fields = vec![
+        ("run", Value::from(run)),
+        ("first", Value::from(first)),
+        ("start_time", Value::from(start_time)),
+    ];
+    if !from.is_empty() {
+        fields.push(("from", Value::sequence(from.iter().map(target_value))));
+    }
+    if *keeps_commits {
+        fields.push(("keeps_commits", true.into()));
+    }
+    Value::record(fields)
+}
+
+fn read_continued(value: &Value) -> FieldResult<Continued> {
+    FieldReader::read_all(value, |reader| {
+        Ok(Continued {
+            run: reader.text("run")?.into(),
+            first: reader.text("first")?.into(),
+            start_time: reader.text("start_time")?.into(),
+            from: if reader.has("from") {
+                reader.list("from")?.iter().map(read_target).collect::<FieldResult<_>>()?
+            } else {
+                Vec::new()
+            },
+            keeps_commits: reader.has("keeps_commits") && reader.bool("keeps_commits")?,
+        })
+    })
+}
+
+fn target_value(target: &RerunTarget) -> Value {
+    let RerunTarget { step, items, visit } = target;
+    let mut fields =
+        vec![("step", Value::from(step)), ("items", Value::sequence(items.iter().copied().map(Value::from)))];
+    fields.extend(visit.map(|visit| ("visit", Value::from(visit))));
+    Value::record(fields)
+}
+
+fn read_target(value: &Value) -> FieldResult<RerunTarget> {
+    FieldReader::read_all(value, |reader| {
+        let index = |item: &Value| {
+            let index = item.as_i64().and_then(|index| u64::try_from(index).ok());
+            index.ok_or_else(|| "an item has no index".to_owned())
+        };
+        Ok(RerunTarget {
+            step: reader.text("step")?.into(),
+            items: reader.list("items")?.iter().map(index).collect::<FieldResult<_>>()?,
+            visit: reader.optional_count("visit")?,
         })
     })
 }

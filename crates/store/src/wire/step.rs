@@ -1,10 +1,10 @@
-//! What a step left, and what was computed for it.
+//! What a step left, where it was made, and what was computed for it.
 
-use threadline_engine::event::{Computed, Output};
+use threadline_engine::event::{Computed, Kept, KeptMaker, Output};
 use threadline_lang::{ComputeError, Value};
 
 use super::datum::{datum, read_datum};
-use super::fields::{FieldReader, FieldResult};
+use super::fields::{FieldReader, FieldResult, hash};
 
 pub(super) fn output_value(output: &Output) -> Value {
     let mut fields = vec![("status", Value::from(output.status.name())), ("value", datum(&output.value))];
@@ -23,6 +23,38 @@ pub(super) fn read_output(reader: &mut FieldReader<'_>) -> FieldResult<Output> {
             stderr: reader.optional("stderr").map(read_datum).transpose()?,
             meta: reader.value("meta")?.clone(),
         })
+    })
+}
+
+pub(super) fn kept_value(kept: &Kept) -> Value {
+    Value::record([
+        ("as_of", Value::from(kept.as_of)),
+        ("maker", maker_value(&kept.maker)),
+        ("computed", computed_list(&kept.computed)),
+        ("fields", hash(&kept.fields)),
+        ("work", hash(&kept.work)),
+    ])
+}
+
+pub(super) fn read_kept(value: &Value) -> FieldResult<Kept> {
+    FieldReader::read_all(value, |reader| {
+        Ok(Kept {
+            as_of: reader.count("as_of")?,
+            maker: read_maker(reader.value("maker")?)?,
+            computed: read_computed_list(reader)?,
+            fields: reader.hash("fields")?,
+            work: reader.hash("work")?,
+        })
+    })
+}
+
+pub(super) fn maker_value(maker: &KeptMaker) -> Value {
+    Value::record([("run", Value::from(&maker.run)), ("event", Value::from(maker.event))])
+}
+
+pub(super) fn read_maker(value: &Value) -> FieldResult<KeptMaker> {
+    FieldReader::read_all(value, |reader| {
+        Ok(KeptMaker { run: reader.text("run")?.into(), event: reader.count("event")? })
     })
 }
 

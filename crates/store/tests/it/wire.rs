@@ -4,7 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
 use threadline_engine::Hash;
-use threadline_engine::event::{Address, Caller, Datum, EventKind, Form, Listed, Rules, RunStarted};
+use threadline_engine::event::{
+    Address, Caller, Continued, Datum, EventKind, Form, Kept, KeptMaker, Listed, Output, RerunTarget, Rules,
+    RunStarted, Status,
+};
 use threadline_lang::{Limits, Value, data};
 use threadline_store::wire;
 
@@ -26,6 +29,7 @@ fn started() -> RunStarted {
         jobs: None,
         files: Vec::new(),
         caller: None,
+        continues: None,
     }
 }
 
@@ -90,11 +94,45 @@ fn garbage_is_not_read_as_nothing() {
         read: None,
         parallel: 1,
         rules,
+        source: None,
     };
     let refused = refusal(&expanded, "\"most_failed\":3", "\"most_failed\":\"all\"");
     assert_eq!(refused, "`most_failed` is not an int");
     let resumed = EventKind::Resumed { failed: true };
     assert_eq!(refusal(&resumed, "true", "\"yes\""), "`failed` is not a bool");
+}
+
+#[test]
+fn what_a_run_keeps_of_another_is_read_as_it_was_written() {
+    let target = RerunTarget { step: "3.do.1".into(), items: vec![17], visit: Some(2) };
+    let continues = Continued {
+        run: "bcdefghj".into(),
+        first: "abcdefgh".into(),
+        start_time: "2026-01-31T08:00:00.000Z".into(),
+        from: vec![target],
+        keeps_commits: true,
+    };
+    let (kind, payload) =
+        wire::encode(&EventKind::RunStarted(RunStarted { continues: Some(continues.clone()), ..started() }));
+    assert_eq!(read(kind, &payload).continues, Some(continues));
+    assert!(wire::decode(kind, &payload.replace("\"first\"", "\"second\"")).is_err());
+    let kept = Kept {
+        as_of: 3,
+        maker: KeptMaker { run: "bcdefghj".into(), event: 7 },
+        computed: Vec::new(),
+        fields: Hash::of(b"fields"),
+        work: Hash::of(b"work"),
+    };
+    let nothing = || Datum::Here(Value::NULL);
+    let (status, meta) = (Status::Completed, Value::empty_object());
+    let output = Output { status, value: nothing(), output: None, stderr: None, meta };
+    let finished = EventKind::Finished { output, results: None, kept: Some(Box::new(kept.clone())) };
+    let (kind, payload) = wire::encode(&finished);
+    match wire::decode(kind, &payload).unwrap() {
+        EventKind::Finished { kept: Some(found), .. } => assert_eq!(*found, kept),
+        what => panic!("{what:?}"),
+    }
+    assert_eq!(refusal(&finished, "\"event\":7", "\"event\":-7"), "`event` is below 0");
 }
 
 #[test]

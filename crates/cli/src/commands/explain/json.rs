@@ -1,6 +1,6 @@
 //! Explanations as JSON.
 
-use threadline_engine::event::{Address, Datum, Event, EventKind, Seq, Status};
+use threadline_engine::event::{Address, Datum, Event, EventKind, KeptMaker, Seq, Status};
 use threadline_engine::replay::Maker;
 use threadline_flow::fields::field_names as names;
 use threadline_flow::shell::Delivery;
@@ -33,6 +33,7 @@ pub(crate) fn explanation_of(history: &History<'_>, evaluations: Vec<Value>) -> 
         ("run", history.info.id.as_str().into()),
         ("workflow", history.started.workflow.as_str().into()),
         ("file", history.started.file.as_str().into()),
+        ("text", history.started.text.to_string().into()),
         ("evaluations", Value::sequence(evaluations)),
     ])
 }
@@ -72,6 +73,7 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
         ("attempt", if seen.attempt == 0 { Value::NULL } else { i64::from(seen.attempt).into() }),
         ("item_attempt", seen.item_attempt.map_or(Value::NULL, |attempt| i64::from(attempt).into())),
         ("rerun", seen.rerun.into()),
+        ("kept", seen.kept.as_ref().map_or(Ok(Value::NULL), |maker| kept(history, maker))?),
         ("event", Value::from(seen.seq)),
         ("time", time_text(seen.time).into()),
         ("reproducible", told.reproducible.map_or(Value::NULL, Value::from)),
@@ -90,6 +92,17 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
     let known = known.as_object().into_iter().flat_map(|known| known.iter());
     let known = known.map(|(key, value)| (key.name().clone(), value.clone()));
     Ok(Value::record(known.chain(more)))
+}
+
+/// The event that made a result which this run keeps, and whether it belongs to the same text.
+fn kept(history: &History<'_>, maker: &KeptMaker) -> Result<Value, CommandFailure> {
+    let KeptMaker { run, event } = maker;
+    let same_text = history.has_text_of(run)?;
+    Ok(Value::record([
+        ("run", run.as_str().into()),
+        ("event", Value::from(*event)),
+        ("same_text", same_text.into()),
+    ]))
 }
 
 /// The verdict on a state, and its route.

@@ -1,7 +1,7 @@
 //! The names of steps on the command line: an id, a capture, a number, a label or an address, with an item and a field.
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, split_item_suffix};
+use threadline_engine::event::{Address, RerunTarget, split_item_suffix};
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
 use threadline_lang::diag::nearest;
@@ -60,6 +60,24 @@ impl ExplainTarget {
         }
         let items: Vec<u64> = at.items().collect();
         self.steps.contains(&step) && items.starts_with(&self.items)
+    }
+
+    /// The executions of the target, as those that are to be done again.
+    pub(crate) fn rerun(&self, plan: &Plan) -> Vec<RerunTarget> {
+        let number = |step: StepNumber| plan.steps[step as usize].number.clone();
+        if self.at.is_empty() {
+            let of_step = |step: &StepNumber| RerunTarget {
+                step: number(*step),
+                items: self.items.clone(),
+                visit: None,
+            };
+            return self.steps.iter().map(of_step).collect();
+        }
+        let of_execution = |at: &Address| {
+            let step = number(at.step(plan)?);
+            Some(RerunTarget { step, items: at.items().collect(), visit: at.visit() })
+        };
+        self.at.iter().filter_map(of_execution).collect()
     }
 
     /// Whether a field belongs to the target, by its path in the step.

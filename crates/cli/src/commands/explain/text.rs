@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, Status};
+use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, KeptMaker, Status};
 use threadline_engine::replay::{ChosenCount, Evaluated, Maker};
 use threadline_flow::fields::field_names as names;
 use threadline_flow::model::{SECRET_MASK, SECRETS_ROOT};
@@ -80,6 +80,11 @@ impl ExplanationPrinter<'_, '_> {
         out: &mut String,
     ) -> Result<(), CommandFailure> {
         out.push_str(&headline(told));
+        if let Some(maker) = &told.seen.kept {
+            let made = self.maker(told, maker)?;
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "    {made}");
+        }
         if let Some(same) = same {
             // Writing into a text cannot fail.
             let _ = writeln!(out, "    everything as in attempt {}", same.seen.attempt);
@@ -115,6 +120,23 @@ impl ExplanationPrinter<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Where a kept result was made, and with which text.
+    fn maker(&self, told: &StepExplanation, maker: &KeptMaker) -> Result<String, CommandFailure> {
+        let KeptMaker { run, event } = maker;
+        let Some(made) = self.history.event_of(run, *event)? else {
+            return Ok(format!("from run {run}, event {event}; that run was removed"));
+        };
+        let text = if self.history.has_text_of(run)? { "the same text" } else { "an earlier text" };
+        // An item may have stood elsewhere in its list, and a step in its file.
+        let step = if made.at == told.seen.at {
+            visible(label(self.history, &made.at).trim()).to_string()
+        } else {
+            made.at.to_string()
+        };
+        let step = if step.contains(['[', '#', ' ']) { format!("'{step}'") } else { step };
+        Ok(format!("from run {run}, event {event}, made with {text}: `threadline explain {run} {step}`"))
     }
 
     /// The route of a verdict, and the rule that chose it.
@@ -393,7 +415,10 @@ fn headline(told: &StepExplanation) -> String {
             let of_item =
                 of_item.map_or(String::new(), |attempt| format!(" of attempt {attempt} of the item"));
             let again = if seen.rerun { ", again after a crash" } else { "" };
-            format!("attempt {}{of_item}{again}", seen.attempt)
+            match seen.kept {
+                Some(_) => format!("kept{of_item}"),
+                None => format!("attempt {}{of_item}{again}", seen.attempt),
+            }
         }
         Evaluated::Judgement => "judged".to_owned(),
         Evaluated::Variables => "variables".to_owned(),

@@ -379,3 +379,59 @@ map:
     nothing_left(&workflow);
     assert_eq!(of_user(&workflow), before);
 }
+
+/// The text of a map whose items each commit a file; the last part of their step is given.
+fn committing(check: &str) -> String {
+    format!(
+        r#"
+name: committing
+map:
+  input: [1, 2, 3]
+  worktree: true
+  agent_template:
+  - id: work
+    shell: |
+      echo "${{item}}" >> "$ROOT/log"
+      echo "${{item}}" > "file${{item}}"
+      git add -A
+      git commit -q -m "item ${{item}}"
+      test ! -e "$ROOT/stop${{item}}"
+  {check}
+reduce:
+- id: tell
+  shell: echo "${{map.successful}} of ${{map.total}}"
+"#
+    )
+}
+
+#[test]
+fn an_edited_run_keeps_the_commits_of_its_items() {
+    let workflow = repository(&committing("max_parallel: 1"));
+    let ignored = ".threadline\nlog\nstop3\nworkflow.yaml\n";
+    workflow.project.write(".gitignore", ignored.as_bytes());
+    commit(&workflow);
+    workflow.project.write("stop3", b"");
+    workflow.run().exits(1);
+    std::fs::remove_file(workflow.project.path().join("stop3")).expect("the file was there");
+    std::fs::remove_file(workflow.project.path().join("log")).expect("items ran");
+    let edited = committing("timeout: 10m");
+    workflow.project.write("workflow.yaml", edited.as_bytes());
+    workflow.command(&["resume", "--edited", "--yes"]).wait().well();
+    assert_eq!(workflow.read("log"), "3\n");
+    let of_run = |name: &String| name.starts_with("threadline/") && !name.contains(".item-");
+    let whole = branches(&workflow).into_iter().filter(of_run).any(|branch| {
+        let mut found = commits(&workflow, &branch);
+        found.sort();
+        found == ["item 1", "item 2", "item 3"]
+    });
+    assert!(whole, "no branch has all commits: {:?}", branches(&workflow));
+
+    // One of them has changed, so none of its commits can stay on the branch: all run again.
+    std::fs::remove_file(workflow.project.path().join("log")).expect("items ran");
+    workflow.project.write("workflow.yaml", edited.replace("[1, 2, 3]", "[1, 4, 3]").as_bytes());
+    workflow.command(&["resume", "--edited", "--yes"]).wait().well();
+    let log = workflow.read("log");
+    let mut ran: Vec<&str> = log.lines().collect();
+    ran.sort_unstable();
+    assert_eq!(ran, ["1", "3", "4"]);
+}

@@ -20,6 +20,8 @@
 //! - `-> target`: the file is a symbolic link;
 //! - `absent`: the file is not there after the commands.
 //!
+//! Beside `threadline`, a command may be `cp FROM TO`: somebody edits a file.
+//!
 //! What differs from run to run, such as ids and times, has names that `steady.rs` lists.
 //!
 //! With several commands the outputs stand behind each other and `exit` has all codes.

@@ -18,7 +18,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// The commands whose outputs vary.
-const COMMANDS: [&str; 9] = ["run", "resume", "runs", "show", "explain", "logs", "vars", "clean", "rm"];
+const COMMANDS: [&str; 10] =
+    ["run", "resume", "rerun", "runs", "show", "explain", "logs", "vars", "clean", "rm"];
 
 /// The runs of a project.
 #[derive(Default)]
@@ -31,7 +32,8 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a pattern")
 }
 
-static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)(?: run |"run":")([a-z0-9]{8})(?:$|")"#));
+static BEGAN: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(?m)(?: run |"run":")([a-z0-9]{8})(?:$|"|, continues )"#));
 static CALLED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[a-z0-9]{8}-[a-z0-9]{12}\b"));
 static NAMES: LazyLock<[(Regex, &str); 7]> = LazyLock::new(|| {
     [

@@ -326,7 +326,6 @@ fn named_in_file(mut file: File) -> io::Result<Vec<Hash>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use std::io::{Seek as _, Write as _};
 

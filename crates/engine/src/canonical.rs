@@ -48,7 +48,7 @@ impl Resolved {
         text.optional("tool", step.tool.as_ref().map(|tool| tool.value.as_str()));
         if let (Act::Agent { agent, .. }, Action::Agent { .. }) = (act, &step.action) {
             let model = plan.workflow.agent(&agent.name).and_then(|agent| agent.model.as_ref());
-            text.optional("model", model.map(|model| model.as_str()));
+            text.optional("model", model.map(ecow::EcoString::as_str));
         }
         if let Some(called) = &planned.calls {
             text.text("called", called.workflow.file.own_text());
@@ -65,7 +65,9 @@ impl Resolved {
         text.act(&self.act);
         text.variables(&self.env);
         text.optional("cwd", self.cwd.as_deref());
-        verdicts.iter().for_each(|verdict| text.text("verdict", verdict));
+        for verdict in verdicts {
+            text.text("verdict", verdict);
+        }
         text.text("confidence", min_confidence);
         Hash::of(text.0.as_bytes())
     }

@@ -31,6 +31,7 @@ pub struct Event {
 
 /// What happened, by kind.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a run begins once, and events are held one at a time")]
 pub enum EventKind {
     /// The run began.
     RunStarted(RunStarted),

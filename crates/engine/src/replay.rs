@@ -168,7 +168,7 @@ impl Fold {
             }
             EventKind::Judged(judged) => {
                 verdict = Some(judged.clone());
-                kept = judged.kept.clone();
+                kept.clone_from(&judged.kept);
                 (Evaluated::Judgement, &judged.computed)
             }
             EventKind::Finished { kept: Some(of), .. } => {

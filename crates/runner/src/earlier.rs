@@ -288,16 +288,15 @@ impl<'s> EarlierRun<'s> {
     ) -> Result<Option<u64>, DriveError> {
         let (Some(list), Some(of)) = (lists.list_of(step), self.lists.get(earlier)) else { return Ok(None) };
         let known = self.items.lock().unwrap_or_else(PoisonError::into_inner).get(&list).cloned();
-        let pairing = match known {
-            Some(pairing) => pairing,
-            None => {
-                let EventKind::Expanded { items, .. } = self.reader.event(&self.run, *of)?.kind else {
-                    return Ok(None);
-                };
-                let pairing = Arc::new(ItemPairing::new(self.reader, &lists.items(list)?, &items)?);
-                let mut known = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-                Arc::clone(known.entry(list).or_insert(pairing))
-            }
+        let pairing = if let Some(pairing) = known {
+            pairing
+        } else {
+            let EventKind::Expanded { items, .. } = self.reader.event(&self.run, *of)?.kind else {
+                return Ok(None);
+            };
+            let pairing = Arc::new(ItemPairing::new(self.reader, &lists.items(list)?, &items)?);
+            let mut known = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(list).or_insert(pairing))
         };
         Ok(pairing.earlier(index))
     }
@@ -380,15 +379,12 @@ impl<'s> EarlierRun<'s> {
         let Some(found) = self.execution(lists, at, path)? else { return Ok(None) };
         let Some(seq) = self.calls.get(&found) else { return Ok(None) };
         let event = self.reader.event(&self.run, *seq)?;
-        let run = match &event.kind {
-            EventKind::Started { as_of, .. } => {
-                let started = RunId::new(self.run.started())?;
-                Some(RunId::called(&started, &self.run, found.as_str(), *as_of)?)
-            }
-            _ => {
-                let run = output_of(&event).and_then(|output| output.meta.get(names::RUN_ID));
-                run.and_then(Value::as_str).map(RunId::new).transpose()?
-            }
+        let run = if let EventKind::Started { as_of, .. } = &event.kind {
+            let started = RunId::new(self.run.started())?;
+            Some(RunId::called(&started, &self.run, found.as_str(), *as_of)?)
+        } else {
+            let run = output_of(&event).and_then(|output| output.meta.get(names::RUN_ID));
+            run.and_then(Value::as_str).map(RunId::new).transpose()?
         };
         let Some(run) = run else { return Ok(None) };
         match self.reader.run(&run) {

@@ -197,10 +197,8 @@ impl Forecaster<'_, '_> {
                 Some(ItemForecast::Known { kept, again }) => (*kept, *again),
                 _ => (0, 0),
             };
-            *known = Some(match acts {
-                true => ItemForecast::Known { kept, again: again + 1 },
-                false => ItemForecast::Known { kept: kept + 1, again },
-            });
+            let (kept, again) = if acts { (kept, again + 1) } else { (kept + 1, again) };
+            *known = Some(ItemForecast::Known { kept, again });
         }
         self.ended.entry(list).or_default().insert(index, ended);
     }
@@ -258,10 +256,10 @@ impl Forecaster<'_, '_> {
             }
             _ => {}
         }
-        self.carry_out(command, view)
+        self.carry_out(command, &view)
     }
 
-    fn carry_out(&mut self, command: Command, view: View) -> Result<bool, DriveError> {
+    fn carry_out(&mut self, command: Command, view: &View) -> Result<bool, DriveError> {
         let (plan, task) = (Arc::clone(self.plan), command.task().cloned());
         let executor = Executor::new(&plan);
         self.was_asked = false;
@@ -293,18 +291,18 @@ impl Forecaster<'_, '_> {
             let result = match (&effect, &task) {
                 (Effect::EnterWorktree { .. } | Effect::MergeItem(_), _) => EffectResult::Worktree(Ok(())),
                 (Effect::CloseWorktrees | Effect::AbandonItem { .. }, _) => EffectResult::Branch(None),
-                (Effect::ReadItems(spec), Some(task)) => match self.choose(task, &view, spec)? {
-                    Some(chosen) => EffectResult::Items(Ok(chosen)),
-                    None => {
+                (Effect::ReadItems(spec), Some(task)) => {
+                    let Some(chosen) = self.choose(task, view, spec)? else {
                         self.unknown_items(task)?;
                         return Ok(true);
-                    }
-                },
+                    };
+                    EffectResult::Items(Ok(chosen))
+                }
                 (_, Some(task)) if is_start => {
                     let why = match self.earlier.unkept(self, &task.at)? {
                         Some(Unkept::Failed) => WhyAgain::Failed,
                         Some(Unkept::Unfinished) => WhyAgain::Unfinished,
-                        None if self.is_known(&task.at, &view)? => WhyAgain::Changed,
+                        None if self.is_known(&task.at, view)? => WhyAgain::Changed,
                         None => WhyAgain::New,
                     };
                     self.again(task, why)?;

@@ -1,6 +1,7 @@
 //! What a run that continues another one keeps and does again, as text and as JSON.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_flow::plan::Plan;
@@ -76,7 +77,8 @@ pub(super) fn text(run: &str, plan: &Plan, forecast: &Forecast) -> String {
     let mut out = format!("{BOLD}{}{BOLD:#} {DIM}continues run {run}{DIM:#}\n", visible(&plan.workflow.name));
     out.push_str(&table.text("  "));
     if let Some(from) = &forecast.loop_from {
-        out.push_str(&format!("  the loop goes its way anew from `{from}` on\n"));
+        // Writing into a text cannot fail.
+        let _ = writeln!(out, "  the loop goes its way anew from `{from}` on");
     }
     let Totals { kept, again, items_kept, items_again, has_items } = totals(plan, forecast);
     let mut sums = Vec::new();
@@ -118,7 +120,7 @@ fn line(plan: &Plan, found: &StepForecast, is_inner: bool) -> Option<(Style, &'s
 fn reasons(plan: &Plan, found: &StepForecast, several: bool) -> String {
     let mut by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (at, why) in &found.examples {
-        by_reason.entry(reason(why)).or_default().push(visible(label(plan, at).trim()).to_string());
+        by_reason.entry(reason(why)).or_default().push(visible(label(plan, at).trim()));
     }
     let more = found.again.saturating_sub(found.examples.len() as u64);
     let parts = by_reason.into_iter().map(|(why, at)| match several {
@@ -128,7 +130,8 @@ fn reasons(plan: &Plan, found: &StepForecast, several: bool) -> String {
     });
     let mut text = parts.collect::<Vec<_>>().join("; ");
     if more > 0 {
-        text.push_str(&format!(" and {more} more"));
+        // Writing into a text cannot fail.
+        let _ = write!(text, " and {more} more");
     }
     text
 }

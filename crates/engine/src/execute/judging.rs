@@ -77,14 +77,12 @@ impl Executor<'_> {
     pub(super) fn judge<D: Driver>(self, driver: &mut D, task: Task, view: View) -> Result<Next, D::Error> {
         let site = self.site(&task, &view);
         let earlier = if view.may_keep { driver.earlier(site, Evaluated::Judgement)? } else { None };
-        match self.step(&task).evaluator() {
-            Some(Evaluator::Agent(judge)) => self.ask(driver, task, view, judge, earlier),
-            _ => {
-                let earlier = earlier.map(|earlier| earlier.answers).unwrap_or_default();
-                let outcome = JudgeOutcome { earlier, ..JudgeOutcome::default() };
-                self.record_judgement(driver, task, &view, outcome)
-            }
+        if let Some(Evaluator::Agent(judge)) = self.step(&task).evaluator() {
+            return self.ask(driver, task, view, judge, earlier);
         }
+        let earlier = earlier.map(|earlier| earlier.answers).unwrap_or_default();
+        let outcome = JudgeOutcome { earlier, ..JudgeOutcome::default() };
+        self.record_judgement(driver, task, &view, outcome)
     }
 
     fn ask<D: Driver>(

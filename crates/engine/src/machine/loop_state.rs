@@ -138,7 +138,7 @@ impl Machine {
         let is_initial = self.initial()? == position;
         let time = self.time;
         // What is only read again takes no time.
-        let pauses = !self.keeps_loop();
+        let acts = !self.keeps_loop();
         let state = Address::root().child(&self.plan.lists[STEPS as usize], position);
         let frame = find_mut(&mut self.frames, &Address::root())?;
         frame.position = position;
@@ -154,7 +154,7 @@ impl Machine {
         if is_initial {
             loop_state.iteration += 1;
             loop_state.spent.iterations += 1;
-            let passes = |pause: &Duration| pauses && !pause.is_zero() && loop_state.iteration > 1;
+            let passes = |pause: &Duration| acts && !pause.is_zero() && loop_state.iteration > 1;
             pause = loop_state.limits.backoff.filter(passes);
             find_mut(&mut self.scopes, &Address::root())?.names.begin_iteration();
         }

@@ -166,6 +166,7 @@ impl ListFrame {
 }
 
 /// A step that has begun.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct ActiveStep {
     step: StepNumber,
     frame: Address,

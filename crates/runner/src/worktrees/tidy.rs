@@ -97,12 +97,11 @@ pub(super) fn open(
         }
         (None, found) => {
             let start = earlier.map(|(names, folder)| end_of(&repository, &names, folder)).transpose()?;
-            let start = match start.flatten() {
-                Some(start) => start,
-                None => {
-                    let original = repository.branch()?.as_deref().and_then(short);
-                    (commit.clone(), Begun { base: commit, original })
-                }
+            let start = if let Some(start) = start.flatten() {
+                start
+            } else {
+                let original = repository.branch()?.as_deref().and_then(short);
+                (commit.clone(), Begun { base: commit, original })
             };
             begin(&repository, &names, &folder, start, found.as_deref())?
         }

@@ -131,7 +131,7 @@ impl ExplanationPrinter<'_, '_> {
         let text = if self.history.has_text_of(run)? { "the same text" } else { "an earlier text" };
         // An item may have stood elsewhere in its list, and a step in its file.
         let step = if made.at == told.seen.at {
-            visible(label(self.history, &made.at).trim()).to_string()
+            visible(label(self.history, &made.at).trim())
         } else {
             made.at.to_string()
         };

@@ -155,7 +155,8 @@ impl PureStep {
     }
 
     fn lines(&self, head: &str, indent: &str, colon: &str, after: &str) -> String {
-        let reads: String = self.reads.iter().map(|id| format!(" ${{s{id} | to_json}}")).collect();
+        let reads: Vec<String> = self.reads.iter().map(|id| format!(" ${{s{id} | to_json}}")).collect();
+        let reads = reads.concat();
         let id = self.id;
         let fails = if self.fails { "; test -e fixed" } else { "" };
         format!(

@@ -131,7 +131,7 @@ pub enum EventKind {
         /// The index of the results of its items, where they are not its value.
         results: Option<Datum>,
         /// Where it was made, when this run continues another one and did not do it again.
-        kept: Option<Box<Kept>>,
+        kept: Option<Box<KeptResult>>,
     },
     /// The run stopped before its end and can be resumed.
     Paused {
@@ -172,7 +172,7 @@ pub enum EventKind {
 
 /// The result of an earlier run that this run keeps.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct KeptResult {
     /// The event after which the names of its step were read.
     pub as_of: Seq,
     /// Who made it.

@@ -42,7 +42,7 @@ const MAX_EXAMPLES: usize = 5;
 
 /// What becomes of each step, by its number.
 #[derive(Debug, Default)]
-pub struct Forecast {
+pub struct ContinuationForecast {
     /// Steps that were looked at.
     pub steps: BTreeMap<StepNumber, StepForecast>,
     /// The state from which on a loop goes its way anew.
@@ -97,7 +97,7 @@ pub enum WhyAgain {
     InWorktree,
 }
 
-impl Forecast {
+impl ContinuationForecast {
     /// The number of items of a map that keep all that they left.
     pub fn kept_items_of_map(&self, plan: &Plan) -> u64 {
         let of_map = |(step, found): (&StepNumber, &StepForecast)| match found.items {
@@ -116,7 +116,7 @@ pub fn forecast(
     started: &RunStarted,
     project: &Project,
     spool: &Path,
-) -> Result<Forecast, DriveError> {
+) -> Result<ContinuationForecast, DriveError> {
     let mut forecaster = Forecaster {
         earlier,
         plan,
@@ -134,7 +134,7 @@ pub fn forecast(
         acting_items: BTreeSet::new(),
         context: BTreeMap::new(),
         was_asked: false,
-        found: Forecast::default(),
+        found: ContinuationForecast::default(),
     };
     forecaster.happen(Address::root(), EventKind::RunStarted(started.clone()))?;
     while let Some(command) = forecaster.todo.pop_front() {
@@ -167,7 +167,7 @@ struct Forecaster<'f, 's> {
     context: BTreeMap<EcoString, Value>,
     /// Whether a value had to be computed that was not recorded.
     was_asked: bool,
-    found: Forecast,
+    found: ContinuationForecast,
 }
 
 impl Forecaster<'_, '_> {

@@ -19,7 +19,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Value, parse_path};
 use threadline_runner::driver;
 use threadline_runner::earlier::EarlierRun;
-use threadline_runner::forecast::{self, Forecast};
+use threadline_runner::forecast::{self, ContinuationForecast};
 use threadline_runner::process;
 use threadline_runner::reload::{self, ImportedExports};
 use threadline_runner::secrets::SecretReading;
@@ -331,7 +331,7 @@ fn confirmed(
     call: &ContinueCall<'_>,
     history: &History<'_>,
     plan: &Plan,
-    forecast: &Forecast,
+    forecast: &ContinuationForecast,
 ) -> Result<bool, CommandFailure> {
     let id = history.info.id.as_str();
     let ConfirmArguments { dry_run, yes } = *call.confirm;

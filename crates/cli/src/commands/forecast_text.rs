@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::words;
-use threadline_runner::forecast::{Forecast, ItemForecast, StepForecast, WhyAgain};
+use threadline_runner::forecast::{ContinuationForecast, ItemForecast, StepForecast, WhyAgain};
 
 use crate::report::visible;
 use crate::reporter::label;
@@ -28,7 +28,7 @@ struct Totals {
     has_items: bool,
 }
 
-fn totals(plan: &Plan, forecast: &Forecast) -> Totals {
+fn totals(plan: &Plan, forecast: &ContinuationForecast) -> Totals {
     let mut totals = Totals::default();
     for (step, found) in &forecast.steps {
         match found.items {
@@ -61,7 +61,7 @@ fn is_in_items(plan: &Plan, step: u32) -> bool {
     false
 }
 
-pub(super) fn text(run: &str, plan: &Plan, forecast: &Forecast) -> String {
+pub(super) fn text(run: &str, plan: &Plan, forecast: &ContinuationForecast) -> String {
     let mut table = Table::default();
     for (step, found) in &forecast.steps {
         let planned = &plan.steps[*step as usize];
@@ -168,7 +168,7 @@ fn reason_word(why: &WhyAgain) -> &'static str {
 pub(super) const REASON_WORDS: [&str; 8] =
     ["new", "changed", "failed", "unfinished", "reads", "follows", "asked", "worktree"];
 
-pub(super) fn json(run: &str, plan: &Plan, forecast: &Forecast) -> Value {
+pub(super) fn json(run: &str, plan: &Plan, forecast: &ContinuationForecast) -> Value {
     let steps = forecast.steps.iter().map(|(step, found)| {
         let planned = &plan.steps[*step as usize];
         let again = found.examples.iter().map(|(at, why)| {

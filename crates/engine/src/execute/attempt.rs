@@ -23,7 +23,7 @@ use super::{
 use super::{item_in_worktree, keep_computed, response};
 use crate::agent::{self, Provider, Reading};
 use crate::evaluate::{self, Act, Resolved, RetryPlan};
-use crate::event::{EventKind, Kept, Millis};
+use crate::event::{EventKind, KeptResult, Millis};
 use crate::machine::Task;
 use crate::replay::Evaluated;
 use crate::view::{Limit, View};
@@ -172,7 +172,8 @@ impl Executor<'_> {
             return Ok(KeepDecision::Again(computed.is_empty().then(|| Box::new(resolved))));
         }
         let computed = keep_computed(driver, &computed)?;
-        let kept = Kept { as_of: task.as_of, maker, computed, fields: resolved.fingerprint(), work: now };
+        let kept =
+            KeptResult { as_of: task.as_of, maker, computed, fields: resolved.fingerprint(), work: now };
         let kind = EventKind::Finished { output, results: None, kept: Some(Box::new(kept)) };
         Ok(KeepDecision::Kept(super::record(task.at.clone(), kind, Durability::Later)))
     }

@@ -1,6 +1,6 @@
 //! What a step left, where it was made, and what was computed for it.
 
-use threadline_engine::event::{Computed, Kept, KeptMaker, Output};
+use threadline_engine::event::{Computed, KeptMaker, KeptResult, Output};
 use threadline_lang::{ComputeError, Value};
 
 use super::datum::{datum, read_datum};
@@ -26,7 +26,7 @@ pub(super) fn read_output(reader: &mut FieldReader<'_>) -> FieldResult<Output> {
     })
 }
 
-pub(super) fn kept_value(kept: &Kept) -> Value {
+pub(super) fn kept_value(kept: &KeptResult) -> Value {
     Value::record([
         ("as_of", Value::from(kept.as_of)),
         ("maker", maker_value(&kept.maker)),
@@ -36,9 +36,9 @@ pub(super) fn kept_value(kept: &Kept) -> Value {
     ])
 }
 
-pub(super) fn read_kept(value: &Value) -> FieldResult<Kept> {
+pub(super) fn read_kept(value: &Value) -> FieldResult<KeptResult> {
     FieldReader::read_all(value, |reader| {
-        Ok(Kept {
+        Ok(KeptResult {
             as_of: reader.count("as_of")?,
             maker: read_maker(reader.value("maker")?)?,
             computed: read_computed_list(reader)?,

@@ -5,8 +5,8 @@
 
 use threadline_engine::Hash;
 use threadline_engine::event::{
-    Address, Caller, Continued, Datum, EventKind, Form, Kept, KeptMaker, Listed, Output, RerunTarget, Rules,
-    RunStarted, Status,
+    Address, Caller, Continued, Datum, EventKind, Form, KeptMaker, KeptResult, Listed, Output, RerunTarget,
+    Rules, RunStarted, Status,
 };
 use threadline_lang::{Limits, Value, data};
 use threadline_store::wire;
@@ -116,7 +116,7 @@ fn what_a_run_keeps_of_another_is_read_as_it_was_written() {
         wire::encode(&EventKind::RunStarted(RunStarted { continues: Some(continues.clone()), ..started() }));
     assert_eq!(read(kind, &payload).continues, Some(continues));
     assert!(wire::decode(kind, &payload.replace("\"first\"", "\"second\"")).is_err());
-    let kept = Kept {
+    let kept = KeptResult {
         as_of: 3,
         maker: KeptMaker { run: "bcdefghj".into(), event: 7 },
         computed: Vec::new(),

@@ -173,7 +173,10 @@ fn apply(bytes: &mut Vec<u8>, call: &RecordedCall, length: usize) {
         bytes.resize(at, 0);
         return;
     }
-    if length > 0 && bytes.len() < at + length {
+    if length == 0 {
+        return;
+    }
+    if bytes.len() < at + length {
         bytes.resize(at + length, 0);
     }
     bytes[at..at + length].copy_from_slice(&call.data[..length]);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use threadline_lang::{Limits, Value, data};
@@ -161,7 +162,9 @@ impl Disk {
             }
             let path = into.join(below);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs::write(path, bytes).expect("a file of an image");
+            fs::write(&path, bytes).expect("a file of an image");
+            // Files of a store are their owner's alone.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file of an image");
         }
     }
 }

@@ -35,7 +35,7 @@ fn check(text: &str, dialect: Dialect) {
     let syntax = Syntax { kinds: vec!["ticket".into()], ..Syntax::DEFAULT };
     let roots = |name: &str| known.iter().any(|known| known == name);
     let literal = |name: &str| (name == "x").then(|| "echo \"x\" |".into());
-    let environment = [EnvironmentName { name: "set".into(), holds_value: true }];
+    let environment = [EnvironmentName { name: "set".into(), holds_value: true, secret: None }];
     let setting = AnalysisContext {
         known: &|| known.clone(),
         environment: &environment,

@@ -429,7 +429,7 @@ impl<'c> Gen<'c> {
         for param in function.params.iter().take(count).skip(skip) {
             match param.kind {
                 ParamKind::Value => args.push(self.expr()),
-                ParamKind::Element => args.push(self.element_expr()),
+                ParamKind::Element => args.push(self.element_expr(function)),
                 ParamKind::Rest => args.extend((0..self.pick(3)).map(|_| self.expr())),
             }
         }
@@ -443,11 +443,15 @@ impl<'c> Gen<'c> {
         args.join(", ")
     }
 
-    /// An expression over the elements, as a literal text.
-    fn element_expr(&mut self) -> String {
+    /// An expression over the elements, as a literal text. Behind a text, `min` and `max` read theirs as one more
+    /// text, in which a reference is written without escapes: theirs has none.
+    fn element_expr(&mut self, function: &Function) -> String {
         let element = std::mem::replace(&mut self.element, true);
         let inside = self.expr();
         self.element = element;
+        let takes_texts = function.params.iter().any(|param| param.kind == ParamKind::Rest);
+        let has_quotes = inside.contains(['\\', '"', '\'']);
+        let inside = if takes_texts && has_quotes { "it".to_owned() } else { inside };
         let quote = self.one(&['"', '\'']);
         let escaped = inside.replace('\\', "\\\\").replace(quote, &format!("\\{quote}"));
         format!("{quote}{escaped}{quote}")

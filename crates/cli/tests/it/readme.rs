@@ -1,4 +1,4 @@
-//! The first command of the README, run where it says, against the output it shows.
+//! The larger example of the README, run where it says, against the output it shows.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn steady(text: &str) -> String {
 }
 
 #[test]
-fn the_first_command_prints_what_the_readme_shows() {
+fn the_larger_example_prints_what_the_readme_shows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).expect("the README");
     let arguments = "run workflow.yaml --input version=1.4.0";

@@ -206,6 +206,10 @@ impl ExplanationPrinter<'_, '_> {
                     variables.text("      ").trim_end_matches('\n')
                 )
             }
+            // The end of the attempt says why nothing was compared, or what was unmet.
+            ExplainedValue::Expectation { told, .. } if told.is_empty() && field.references.is_empty() => {
+                Ok(())
+            }
             ExplainedValue::Expectation { told, .. } if told.is_empty() => {
                 writeln!(out, "    {BOLD}{name}{BOLD:#}")
             }

@@ -10,6 +10,8 @@ usage: cargo xtask TASK
 
   test [--long]                   everything that a change must pass
   architecture                    only the rules that the compiler does not check; takes seconds
+  newcomer [--long]               only follow the README and the tutorial, with the binary that is built; with
+                                  `--long` build the packages, and install and follow them in a bare root
   fuzz [TARGET] [--runs N]        fuzz one target or all of them, side by side, with N inputs each
   measure [--json] [--path DIR]   figures of this checkout or of the one in DIR: lines, function lengths,
                                   type names used twice, empty doc comments, test programs, times of the
@@ -19,7 +21,8 @@ usage: cargo xtask TASK
 
 `test --long` sets THREADLINE_LONG=1: property tests try twenty times as many cases from new seeds, all
 shells get all values, examples are killed after every event, and each fuzz target tries 24 times as many
-inputs. It also installs cargo-deny below the target folder. It takes about an hour on two quiet cores.
+inputs. It also installs cargo-deny below the target folder, and does `newcomer --long`, which has to be
+root and needs debootstrap. It takes about an hour on two quiet cores.
 ";
 
 /// What a person asked for.
@@ -28,6 +31,7 @@ pub(crate) enum Task {
     Help,
     Test(Effort),
     Architecture,
+    Newcomer(Effort),
     Fuzz {
         target: Option<String>,
         amount: Amount,
@@ -40,7 +44,7 @@ pub(crate) enum Task {
     Coverage(Option<String>),
 }
 
-/// How thorough `test` is.
+/// How thorough `test` and `newcomer` are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Effort {
     Short,
@@ -55,6 +59,8 @@ impl Task {
             ["test"] => Ok(Self::Test(Effort::Short)),
             ["test", "--long"] => Ok(Self::Test(Effort::Long)),
             ["architecture"] => Ok(Self::Architecture),
+            ["newcomer"] => Ok(Self::Newcomer(Effort::Short)),
+            ["newcomer", "--long"] => Ok(Self::Newcomer(Effort::Long)),
             ["fuzz", rest @ ..] => parse_fuzz(rest),
             ["measure", rest @ ..] => parse_measure(rest),
             ["coverage"] => Ok(Self::Coverage(None)),
@@ -120,6 +126,8 @@ mod tests {
         assert_eq!(parse("test"), Ok(Task::Test(Effort::Short)));
         assert_eq!(parse("test --long"), Ok(Task::Test(Effort::Long)));
         assert_eq!(parse("architecture"), Ok(Task::Architecture));
+        assert_eq!(parse("newcomer"), Ok(Task::Newcomer(Effort::Short)));
+        assert_eq!(parse("newcomer --long"), Ok(Task::Newcomer(Effort::Long)));
         assert_eq!(parse("measure"), Ok(Task::Measure { path: None, json: false }));
         let elsewhere = Task::Measure { path: Some(PathBuf::from("other")), json: true };
         assert_eq!(parse("measure --path other --json"), Ok(elsewhere));

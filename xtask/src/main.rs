@@ -16,6 +16,7 @@ mod failure;
 mod fuzz;
 mod licence;
 mod measure;
+mod newcomer;
 mod project;
 mod source;
 mod steps;
@@ -44,6 +45,7 @@ fn perform(task: &Task) -> Result<(), Failure> {
         Task::Help => print!("{HELP}"),
         Task::Test(effort) => steps::run(&project, *effort)?,
         Task::Architecture => architecture::check(&project)?,
+        Task::Newcomer(effort) => newcomer::check(&project, *effort)?,
         Task::Fuzz { target, amount } => fuzz::run(&project, target.as_deref(), *amount)?,
         Task::Measure { path, json } => measure::run(&project, path.as_deref(), *json)?,
         Task::Coverage(name) => coverage::run(&project, name.as_deref())?,

@@ -10,6 +10,7 @@ use crate::dependencies;
 use crate::failure::Failure;
 use crate::fuzz::{self, Amount};
 use crate::measure::{Stage, write_stages};
+use crate::newcomer;
 use crate::project::{Project, run as run_command, works};
 
 struct Step {
@@ -30,6 +31,7 @@ const STEPS: &[Step] = &[
     Step { name: "dependencies", run: dependency_checks },
     Step { name: "build of tests", run: build_tests },
     Step { name: "tests", run: tests },
+    Step { name: "newcomer", run: newcomer },
     Step { name: "documentation", run: documentation },
     Step { name: "fuzzing", run: fuzzing },
     Step { name: "benchmark", run: benchmark },
@@ -138,6 +140,11 @@ fn tests(project: &Project, effort: Effort) -> Result<Outcome, Failure> {
         command.env("THREADLINE_LONG", "1");
     }
     run_command(&mut command, "the failed tests are named above")?;
+    Ok(Outcome::Passed)
+}
+
+fn newcomer(project: &Project, effort: Effort) -> Result<Outcome, Failure> {
+    newcomer::check(project, effort)?;
     Ok(Outcome::Passed)
 }
 

@@ -586,7 +586,7 @@ pub(crate) struct InitArguments {
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) into: PathBuf,
     /// The templates to write. Without NAME, list all templates
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(completion::starter_files))]
     pub(crate) names: Vec<String>,
 }
 
@@ -801,7 +801,7 @@ pub(crate) struct CompletionsArguments {
 #[derive(Args)]
 pub(crate) struct ManArguments {
     /// The command that the page is about
-    #[arg(value_name = "COMMAND")]
+    #[arg(value_name = "COMMAND", add = ArgValueCompleter::new(completion::commands))]
     pub(crate) command: Option<String>,
 }
 
@@ -1150,7 +1150,12 @@ pub(crate) struct RerunArguments {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
     /// The step to run again: an id, a number, an item such as `map[3]`, a visit such as `check#2`
-    #[arg(long, value_name = "STEP", required = true)]
+    #[arg(
+        long,
+        value_name = "STEP",
+        required = true,
+        add = ArgValueCompleter::new(completion::steps)
+    )]
     pub(crate) from: Vec<String>,
     /// What to do with steps that were running when Threadline was killed. Overrides their `on_crash`
     #[arg(long, value_name = "WHAT")]

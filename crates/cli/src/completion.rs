@@ -15,13 +15,20 @@ use threadline_store::JournalReader;
 
 use crate::arguments::{Arguments, CompletionsArguments};
 use crate::commands::history::History;
-use crate::commands::print;
+use crate::commands::{init, print};
 use crate::exit::CommandFailure;
 use crate::inputs;
 
 /// The variable with which the script of a shell asks for candidates.
 const VARIABLE: &str = "THREADLINE_COMPLETE";
 const PROGRAM: &str = "threadline";
+/// The end of the script for zsh, which is right where the script is sourced.
+const ZSH_SOURCED: &str = "compdef _clap_dynamic_completer_threadline threadline";
+/// A file of `fpath` is run when the first completion is asked for, and has to answer it, too.
+const ZSH_BOTH: &str = "if [[ $funcstack[1] == _threadline ]]; then
+    _clap_dynamic_completer_threadline \"$@\"
+fi
+compdef _clap_dynamic_completer_threadline threadline";
 /// The maximum number of runs that are offered, the newest.
 const MAX_RUNS: usize = 50;
 
@@ -39,7 +46,7 @@ pub(crate) fn completions(call: &CompletionsArguments) -> Result<(), CommandFail
         .completer(&name)
         .map(|shell| shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script));
     match written {
-        Some(Ok(())) => print(&String::from_utf8_lossy(&script)),
+        Some(Ok(())) => print(&String::from_utf8_lossy(&script).replace(ZSH_SOURCED, ZSH_BOTH)),
         _ => Err(CommandFailure::Usage(format!("there are no completions for `{name}`"))),
     }
 }
@@ -56,17 +63,39 @@ pub(crate) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, std::iter::once(last).chain(listed))
 }
 
-/// The steps of the run that the line names.
+/// The steps of the run that the line names, each by a name that is one word of every shell.
 pub(crate) fn steps(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(reader) = reader() else { return Vec::new() };
-    // The words before are the command, its options and the run.
-    let found = words().into_iter().rev().find_map(|word| {
-        let is_run = word == "last" || reader.find(&word).is_ok();
-        is_run.then(|| History::open(&reader, &word).ok()).flatten()
+    // The words are the command, its run, and steps.
+    let mut words = words().into_iter();
+    let command = words.next();
+    let named = words.find(|word| word == "last" || reader.find(word).is_ok());
+    let run = named.or_else(|| (command? == "rerun").then(|| "last".to_owned()));
+    let Some(history) = run.and_then(|run| History::open(&reader, &run).ok()) else { return Vec::new() };
+    let is_word = |label: &str| label.chars().all(|sign| sign.is_alphanumeric() || "_-.".contains(sign));
+    let steps = history.plan.steps.iter().map(|step| {
+        if is_word(&step.label) {
+            return CompletionCandidate::new(step.label.as_str());
+        }
+        CompletionCandidate::new(step.number.as_str()).help(Some(step.label.to_string().into()))
     });
-    let Some(history) = found else { return Vec::new() };
-    let labels = history.plan.steps.iter().map(|step| CompletionCandidate::new(step.label.as_str()));
-    beginning(current, labels)
+    beginning(current, steps)
+}
+
+/// The commands of the program.
+pub(crate) fn commands(current: &OsStr) -> Vec<CompletionCandidate> {
+    let program = Arguments::command();
+    let commands = program
+        .get_subcommands()
+        .map(|command| CompletionCandidate::new(command.get_name()).help(command.get_about().cloned()));
+    beginning(current, commands)
+}
+
+/// The starter files.
+pub(crate) fn starter_files(current: &OsStr) -> Vec<CompletionCandidate> {
+    let files =
+        init::starter_files().map(|(name, about)| CompletionCandidate::new(name).help(Some(about.into())));
+    beginning(current, files)
 }
 
 /// The inputs of the workflow that the line names, each with `=`.

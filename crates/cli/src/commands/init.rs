@@ -42,12 +42,17 @@ impl StarterFile {
     }
 }
 
+/// The name and the description of every template.
+pub(crate) fn starter_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TEMPLATES.iter().map(|template| (template.name, template.about()))
+}
+
 pub(crate) fn init(call: &InitArguments) -> Result<(), CommandFailure> {
     if call.names.is_empty() {
         let mut table = Table::default();
-        for template in TEMPLATES {
+        for (name, about) in starter_files() {
             let plain = anstyle::Style::new();
-            table.row([(plain, template.name.to_owned()), (plain, template.about().to_owned())]);
+            table.row([(plain, name.to_owned()), (plain, about.to_owned())]);
         }
         return print_styled(&format!(
             "{}\n`threadline init NAME` writes one as NAME.yaml\n",

@@ -19,8 +19,9 @@ pub(crate) fn man(call: &ManArguments) -> Result<(), CommandFailure> {
                 let hint = hint.map_or(String::new(), |hint| format!(": {hint}"));
                 CommandFailure::Usage(format!("there is no command `{name}`{hint}"))
             })?;
-            // The name of the page is that under which it is installed.
-            command.display_name(format!("threadline-{name}"))
+            // The name of the page is that under which it is installed. `help` has a command for each of the others,
+            // which have pages of their own.
+            command.display_name(format!("threadline-{name}")).mut_subcommands(|command| command.hide(true))
         }
     };
     let mut page = Vec::new();

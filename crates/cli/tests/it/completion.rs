@@ -1,4 +1,4 @@
-//! Completion in a real bash, with runs, steps and inputs as they are in the project.
+//! Completion in a real bash and a real zsh, with runs, steps and inputs as they are in the project.
 
 #![expect(clippy::unwrap_used, reason = "a shell that does not start fails the test")]
 
@@ -12,7 +12,14 @@ const WORK: &str = "inputs:
 steps:
   - {id: build, shell: echo built}
   - {id: test, shell: echo tested}
+  - shell: echo without a name
 ";
+
+/// The `PATH` on which the program is found.
+fn path() -> String {
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_threadline")).parent().unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
 
 /// What bash offers for the last of these words.
 fn offered(project: &Project, words: &[&str]) -> Vec<String> {
@@ -20,10 +27,8 @@ fn offered(project: &Project, words: &[&str]) -> Vec<String> {
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
         _clap_complete_threadline threadline "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;
-    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_threadline")).parent().unwrap();
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
-    let bash = bash.args(["-c", script, "bash"]).args(words).env("PATH", path).current_dir(project.path());
+    let bash = bash.args(["-c", script, "bash"]).args(words).env("PATH", path()).current_dir(project.path());
     let output = bash.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let mut lines: Vec<String> =
@@ -40,7 +45,10 @@ fn the_project_is_known_to_the_shell() {
     let run = ran.stdout.lines().next().unwrap().rsplit(' ').next().unwrap().to_owned();
     assert_eq!(offered(&project, &["threadline", "logs", ""]), ["last", &run]);
     assert_eq!(offered(&project, &["threadline", "logs", &run[..3]]), [run.as_str()]);
-    assert_eq!(offered(&project, &["threadline", "explain", "last", ""]), ["build", "test"]);
+    assert_eq!(offered(&project, &["threadline", "explain", "last", ""]), ["build", "test", "3"]);
+    assert_eq!(offered(&project, &["threadline", "rerun", "--from", ""]), ["build", "test", "3"]);
+    assert_eq!(offered(&project, &["threadline", "man", "exp"]), ["explain", "expect"]);
+    assert_eq!(offered(&project, &["threadline", "init", "s"]), ["steps", "step"]);
     assert_eq!(offered(&project, &["threadline", "logs", &run, "build", "t"]), ["test"]);
     assert_eq!(offered(&project, &["threadline", "run", "work.yaml", "--input", "c"]), ["city=", "count="]);
     assert_eq!(offered(&project, &["threadline", "exp"]), ["explain", "expect"]);
@@ -52,4 +60,26 @@ fn a_folder_without_runs_is_no_error() {
     let project = Project::new();
     assert_eq!(offered(&project, &["threadline", "logs", "nope"]), [""]);
     assert_eq!(offered(&project, &["threadline", "logs", "last", "b"]), [""]);
+}
+
+/// A package puts the script into a folder of `fpath`, from where zsh runs it at the first completion.
+#[test]
+fn zsh_completes_at_once_from_a_folder() {
+    let project = Project::new();
+    let script = r#"threadline completions zsh > _threadline
+        compdef() { print -r -- "compdef $*" }
+        _describe() { print -rl -- "${(@P)@[-1]}" }
+        fpath=("$PWD" $fpath); autoload -Uz _threadline
+        words=(threadline expl); CURRENT=2
+        _threadline"#;
+    let mut zsh = Command::new("zsh");
+    let zsh = zsh.args(["-f", "-c", script]).env("PATH", path()).current_dir(project.path());
+    let output = match zsh.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return println!("there is no zsh"),
+        output => output.unwrap(),
+    };
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<&str> = printed.lines().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(lines, ["explain", "compdef _clap_dynamic_completer_threadline threadline"]);
 }

@@ -5,7 +5,8 @@
 //! cargo run --release --manifest-path bench/Cargo.toml --bin runs -- --rounds 5
 //! ```
 //!
-//! It builds the release binary first. Contestants take turns, round by round; the median counts, and ratios carry over
+//! It builds the release binary first, unless `--binary` names one. `--readers` measures only the commands that read
+//! runs. Contestants take turns, round by round; the median counts, and ratios carry over
 //! from one machine to another while milliseconds do not. The exit code says whether every run did its work, never
 //! whether a target was reached.
 
@@ -34,16 +35,24 @@ fn main() -> ExitCode {
 fn measure() -> Result<(), String> {
     let mut rounds = 5;
     let mut largest = 100_000;
-    let mut only_loops = false;
-    let mut other = None;
+    let (mut only_loops, mut only_readers) = (false, false);
+    let (mut other, mut binary) = (None, None);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         if arg == "--against" {
             other = Some(args.next().ok_or("`--against` takes the path of another binary")?);
             continue;
         }
+        if arg == "--binary" {
+            binary = Some(args.next().ok_or("`--binary` takes the path of a binary")?);
+            continue;
+        }
         if arg == "--loops" {
             only_loops = true;
+            continue;
+        }
+        if arg == "--readers" {
+            only_readers = true;
             continue;
         }
         let number = args.next().and_then(|number| number.parse().ok());
@@ -51,16 +60,21 @@ fn measure() -> Result<(), String> {
             ("--rounds", Some(number)) => rounds = number,
             ("--largest", Some(number)) => largest = number,
             _ => {
-                return Err("usage: runs [--loops] [--against BINARY] [--rounds N] [--largest STEPS]; \
-                     a million items with `--largest 1000000`"
-                    .to_owned());
+                return Err(
+                    "usage: runs [--loops | --readers] [--binary BINARY] [--against BINARY] [--rounds N] \
+                     [--largest STEPS]; a million items with `--largest 1000000`"
+                        .to_owned(),
+                );
             }
         }
     }
-    let bench = Bench::new()?;
+    let bench = Bench::new(binary.as_deref())?;
     if let Some(other) = other {
         bench.against(Path::new(&other), rounds)?;
         return bench.readers(Some(Path::new(&other)), rounds, largest);
+    }
+    if only_readers {
+        return bench.readers(None, rounds, largest);
     }
     if !only_loops {
         bench.checks(rounds)?;
@@ -82,6 +96,21 @@ struct Bench {
     folder: PathBuf,
 }
 
+/// Builds the release binary.
+fn build() -> Result<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let built = Command::new("cargo")
+        .args(["build", "--release", "-q", "-p", "threadline"])
+        .current_dir(&root)
+        .env_remove("CARGO_TARGET_DIR")
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if !built.success() {
+        return Err("the binary does not build".to_owned());
+    }
+    Ok(root.join("target/release/threadline"))
+}
+
 /// One timed call.
 struct Timed {
     elapsed: Duration,
@@ -97,20 +126,14 @@ impl Timed {
 }
 
 impl Bench {
-    fn new() -> Result<Self, String> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let built = Command::new("cargo")
-            .args(["build", "--release", "-q", "-p", "threadline"])
-            .current_dir(&root)
-            .env_remove("CARGO_TARGET_DIR")
-            .status()
-            .map_err(|error| format!("cargo: {error}"))?;
-        if !built.success() {
-            return Err("the binary does not build".to_owned());
-        }
+    fn new(binary: Option<&str>) -> Result<Self, String> {
+        let binary = match binary {
+            Some(path) => std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?,
+            None => build()?,
+        };
         let folder = std::env::temp_dir().join(format!("threadline-runs-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        Ok(Self { binary: root.join("target/release/threadline"), folder })
+        Ok(Self { binary, folder })
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), String> {
@@ -409,7 +432,16 @@ impl Bench {
                 format!("a loop of {loops} transitions"),
                 &[&["show", "last"], &["explain", "last", visit], &["vars", "last"], &["vars", "last", "n"]],
             ),
-            (format!("a store of {runs} runs"), &[&["show", "last"], &["explain", "last"], &["runs"]]),
+            (
+                format!("a store of {runs} runs"),
+                &[
+                    &["show", "last"],
+                    &["explain", "last"],
+                    &["vars", "last"],
+                    &["runs"],
+                    &["runs", "-n", "20"],
+                ],
+            ),
         ];
         println!("reading                                   ms   the other   ratio");
         for (at, (name, commands)) in stores.iter().enumerate() {

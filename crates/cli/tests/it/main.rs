@@ -22,6 +22,7 @@ mod library;
 mod little_loops;
 mod locks;
 mod loops_seen;
+mod models;
 mod monsters;
 mod power_loss;
 mod provenance;

@@ -113,8 +113,10 @@ pub(crate) fn explain_steps(
     let mut told: Vec<StepExplanation> = Vec::new();
     let mut latest: BTreeMap<Address, usize> = BTreeMap::new();
     history.each(|fold, event| {
-        let seen = fold.seen(event).filter(|seen| seen.evaluated != Evaluated::Exports);
-        if let Some(seen) = seen.filter(|seen| target.means(&seen.at, seen.step)) {
+        // What an execution saw is put together only for those that are asked for.
+        let is_asked = fold.machine.step_of(&event.at).is_some_and(|step| target.means(&event.at, step));
+        let seen = is_asked.then(|| fold.seen(event)).flatten();
+        if let Some(seen) = seen.filter(|seen| seen.evaluated != Evaluated::Exports) {
             latest.insert(seen.at.clone(), told.len());
             let mut explained = explain_seen(history, seen)?;
             explained.fields.retain(|field| target.means_field(&field.name));

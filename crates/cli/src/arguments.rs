@@ -599,6 +599,7 @@ pub(crate) struct SchemaArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum SchemaKind {
+    /// Workflow files
     Workflow,
     /// The envelope that a step leaves
     Envelope,
@@ -609,7 +610,7 @@ pub(crate) enum SchemaKind {
     /// What `expect --format json` prints
     Outcomes,
     /// The lines of `show --failed --json`
-    FailedItems,
+    Failures,
     /// What `simulate --json` prints
     Simulation,
     /// What `runs --json` prints
@@ -755,18 +756,22 @@ pub(crate) struct RmArguments {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ShowArguments {
     #[command(flatten)]
     pub(crate) which: StoredRunArguments,
-    /// Show only the failed items, with their errors and numbers of attempts
+    /// Show only what failed: items and steps, with their errors
     #[arg(long)]
     pub(crate) failed: bool,
     /// Print a file instead of a run, as YAML with its short forms and imports expanded
     #[arg(long, conflicts_with = "failed")]
     pub(crate) expanded: bool,
-    /// Print one line of JSON per event; with `--failed`, per failed item; with `--expanded`, the file
+    /// Print one line of JSON per event; with `--failed`, per failed item and step; with `--expanded`, the file
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the values of events as the journal stores them
+    #[arg(long, requires = "json", conflicts_with_all = ["failed", "expanded"])]
+    pub(crate) stored: bool,
 }
 
 #[derive(Args)]
@@ -979,6 +984,7 @@ pub(crate) struct EvalArguments {
     /// Read the expression from a file, `-` for stdin
     #[arg(long, value_name = "FILE", conflicts_with = "expression")]
     pub(crate) file: Option<PathBuf>,
+    /// The expression to evaluate
     #[arg(value_name = "EXPRESSION", required_unless_present = "file")]
     pub(crate) expression: Option<String>,
 }
@@ -1058,6 +1064,9 @@ pub(crate) struct WatchArguments {
     /// Print one line of JSON per event
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the values of events as the journal stores them
+    #[arg(long, requires = "json")]
+    pub(crate) stored: bool,
     /// Use a store that another user or a repository may have made, from now on
     #[arg(long)]
     pub(crate) trust_store: bool,
@@ -1225,4 +1234,45 @@ pub(crate) enum TraceFormat {
     Text,
     /// One JSON object per line
     Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has no help, by the names of the commands that lead to it.
+    fn unexplained(command: &clap::Command, names: &str, found: &mut Vec<String>) {
+        let is_blank = |help: Option<&clap::builder::StyledStr>| {
+            help.is_none_or(|help| help.to_string().lines().next().is_none_or(|line| line.trim().is_empty()))
+        };
+        if is_blank(command.get_about()) {
+            found.push(names.to_owned());
+        }
+        for argument in command.get_arguments() {
+            let name = format!("{names} {}", argument.get_id());
+            if is_blank(argument.get_help())
+                || argument.get_long_help().is_some_and(|long| is_blank(Some(long)))
+            {
+                found.push(name.clone());
+            }
+            let values = argument.get_possible_values();
+            let (with, without): (Vec<_>, Vec<_>) =
+                values.iter().partition(|value| value.get_help().is_some());
+            if !with.is_empty() {
+                found.extend(without.iter().map(|value| format!("{name} {}", value.get_name())));
+            }
+        }
+        for inner in command.get_subcommands() {
+            unexplained(inner, &format!("{names} {}", inner.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn every_argument_has_help() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut found = Vec::new();
+        unexplained(&command, "threadline", &mut found);
+        assert!(found.is_empty(), "without help, or with a blank first line:\n{}", found.join("\n"));
+    }
 }

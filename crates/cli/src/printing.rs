@@ -23,6 +23,11 @@ pub(crate) fn first_failure() -> Option<&'static str> {
     FIRST_FAILURE.get().map(String::as_str)
 }
 
+/// Remembers why a line is missing.
+pub(crate) fn note_failure(failure: &str) {
+    FIRST_FAILURE.get_or_init(|| failure.to_owned());
+}
+
 /// That nobody reads the output any more is no failure.
 fn note(printed: io::Result<()>) {
     if let Err(error) = printed

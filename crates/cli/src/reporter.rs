@@ -336,7 +336,7 @@ impl<'a> Reporter<'a> {
                 }
                 self.maybe_print_progress(event);
             }
-            EventKind::Paused { reason } => {
+            EventKind::Paused { reason, .. } => {
                 self.release_loop_lines();
                 let done = self.progress.active_lists().map(|list| {
                     let name = visible(&self.column.label(&self.plan, &list.at));
@@ -350,7 +350,7 @@ impl<'a> Reporter<'a> {
                 self.judged(event, judged);
                 self.loop_lines.held_back = false;
             }
-            EventKind::RunEnded { outcome, ended, exports } => {
+            EventKind::RunEnded { outcome, ended, exports, .. } => {
                 self.ended(event.time, *outcome, ended.as_ref());
                 self.exports(exports);
             }

@@ -137,6 +137,8 @@ pub enum EventKind {
     Paused {
         /// The reason for the pause.
         reason: EcoString,
+        /// How many items are failed at this time; not known in journals of earlier versions.
+        failed_items: Option<u64>,
     },
     /// The run goes on after a pause, a crash, or a failure.
     Resumed {
@@ -167,6 +169,8 @@ pub enum EventKind {
         exports: Datum,
         /// Where a loop ended, and why.
         ended: Option<LoopEnd>,
+        /// How many items are failed at the end; not known in journals of earlier versions.
+        failed_items: Option<u64>,
     },
 }
 

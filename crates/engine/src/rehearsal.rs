@@ -274,7 +274,7 @@ impl Rehearsal<'_> {
     /// Carries out a command as in a run, with what is invented for its effects.
     fn follow(&mut self, command: Command) -> Result<(), MissingValue> {
         // What it would export is made of what was invented.
-        if let Command::End { outcome, ended } = command {
+        if let Command::End { outcome, ended, .. } = command {
             self.end = Some(End::Ended(outcome, ended));
             return Ok(());
         }

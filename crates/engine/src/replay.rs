@@ -224,7 +224,7 @@ impl Fold {
     /// What `exports` saw.
     fn exports_seen(&self, event: &Event) -> Option<Seen> {
         let plan = self.machine.plan();
-        let end = Command::End { outcome: Outcome::Completed, ended: None };
+        let end = Command::End { outcome: Outcome::Completed, ended: None, failed_items: 0 };
         (!plan.workflow.exports.is_empty()).then(|| Seen {
             at: event.at.clone(),
             step: 0,

@@ -493,7 +493,9 @@ impl DrivenRun<'_> {
         let ending = over?;
         if let Ending::Stopped | Ending::Waiting(_) = ending {
             let reason = if ending == Ending::Stopped { "stopped" } else { "waiting for a decision" };
-            let paused = (Address::default(), EventKind::Paused { reason: reason.into() });
+            let failed_items = Some(self.core().machine.failed_items());
+            let paused = EventKind::Paused { reason: reason.into(), failed_items };
+            let paused = (Address::default(), paused);
             self.record_all(vec![paused], Durability::Now)?;
         }
         let last = self.core().machine.last();

@@ -1,8 +1,11 @@
 //! The JSON Schemas of what commands print with `--json`. A test holds every case with `--json` against them.
 
+use threadline_engine::event::Status;
+use threadline_engine::machine::Outcome;
 use threadline_lang::{Type, Value};
+use threadline_store::wire;
 
-use super::schema::{an_object, any, described, listed, one_of, or_null, typed, words};
+use super::schema::{Entries, an_object, any, described, listed, one_of, or_null, typed, words};
 use crate::arguments::RunStatus;
 
 pub(super) fn runs() -> Value {
@@ -19,10 +22,19 @@ pub(super) fn runs() -> Value {
         ("started_at", typed("string", "when it began, RFC 3339, UTC")),
         ("duration_ms", or_null("integer", "the time from its first event to its last, or until now")),
         ("events", typed("integer", "the number of its events")),
+        (
+            "failed_items",
+            or_null(
+                "integer",
+                "how many items are failed; null before its end, and of runs of \
+            earlier versions",
+            ),
+        ),
         ("ended", an_object(ended, &["reason", "state", "limit"], false)),
         ("continues", typed("string", "the id of the run whose results it keeps")),
     ];
-    let required = ["run", "workflow", "file", "status", "started_at", "duration_ms", "events"];
+    let required =
+        ["run", "workflow", "file", "status", "started_at", "duration_ms", "events", "failed_items"];
     let run = an_object(run, &required, true);
     let properties = vec![
         ("runs", listed(run, "the runs, the newest first")),
@@ -374,4 +386,348 @@ pub(super) fn chain() -> Value {
     ];
     let body = an_object(properties, &["run", "chain"], false);
     described("What `explain --back --json` and `explain --forward --json` print", &body)
+}
+
+/// What the events of each kind say: the fields of `data`, with those that may be absent marked by `?`.
+fn event_fields(kind: &str) -> Value {
+    let number = |about| typed("integer", about);
+    let text = |about| typed("string", about);
+    let object = |about| typed("object", about);
+    let flag = |about| typed("boolean", about);
+    let hash = || typed("string", "a hash");
+    let as_of = || number("the event at which the names are read");
+    let output = || {
+        let fields = vec![
+            ("status", one_of(Status::ALL.map(Status::name), "how it ended")),
+            ("value", any("its value")),
+            ("output?", any("what it printed, where that is not its value")),
+            ("stderr?", any("what it printed to stderr")),
+            ("meta", object("its meta data, as `threadline schema envelope` describes it")),
+        ];
+        an_event_object(fields)
+    };
+    let computed = || {
+        let failed = vec![("message", text("why")), ("hint", or_null("string", "what helps"))];
+        let fields = vec![
+            ("name", text("what was computed")),
+            ("args", typed("array", "with what")),
+            ("value?", any("what it came to")),
+            ("missing?", or_null("string", "there is none; the nearest name")),
+            ("failed?", an_event_object(failed)),
+        ];
+        listed(an_event_object(fields), "the computed values that were read")
+    };
+    let failed_items = || number("how many items are failed");
+    let status = |about| one_of(Status::ALL.map(Status::name), about);
+    let outcome = || one_of(Outcome::ALL.map(Outcome::name), "how the run ended, or ends");
+    let maker = || an_event_object(vec![("run", text("the earlier run")), ("event", number("its event"))]);
+    an_event_object(match kind {
+        "run_started" => vec![
+            ("run", text("the id of the run")),
+            ("workflow", text("the name of the workflow")),
+            ("file", text("its file")),
+            ("text", hash()),
+            ("inputs", object("its inputs")),
+            ("imports", object("what it imports")),
+            ("set", typed("array", "what `--set` replaced: `path` and `value`")),
+            ("trust_set", flag("whether `--trust-set` was given")),
+            ("folder", text("the folder of its steps")),
+            ("program", text("the version of Threadline")),
+            ("jobs", or_null("integer", "the number that `--jobs` gave")),
+            ("payload?", any("the payload of a graph")),
+            ("imported?", typed("array", "the runs that imports come from: `name` and `run`")),
+            ("files?", typed("array", "other files of the workflow: `file` and `text`, a hash")),
+            ("caller?", object("the step that called it: `run`, `at` and `attempt`")),
+            ("continues?", object("the run that it continues")),
+        ],
+        "decided" => vec![("as_of", as_of()), ("computed", computed())],
+        "skipped" | "unresolved" => {
+            vec![("as_of", as_of()), ("computed", computed()), ("output", output())]
+        }
+        "expanded" => vec![
+            ("as_of", as_of()),
+            ("computed", computed()),
+            ("items?", typed("array", "the items")),
+            ("chunks?", object("the index of the items, which are too large for a line")),
+            ("count", number("how many items there are")),
+            ("parallel", number("how many run at once")),
+            ("read?", number("how many were read before some were chosen")),
+            ("rules?", object("what holds for the items")),
+            ("source?", hash()),
+        ],
+        "item_retrying" => vec![("error", text("why it failed")), ("until", number("when it begins again"))],
+        "item_begun" => vec![("attempt", number("which attempt, from 1"))],
+        "item_ended" => vec![
+            ("status", status("how it ended")),
+            ("value", any("its result")),
+            ("error?", text("why it failed")),
+            ("attempts", number("how many attempts it took")),
+            ("duration_ms", number("how long the last attempt took")),
+            ("branch?", text("the branch that keeps its commits")),
+            ("not_retried?", text("why it was not tried again")),
+        ],
+        "started" => vec![
+            ("as_of", as_of()),
+            ("attempt", number("which attempt, from 1")),
+            ("rerun", flag("whether it was running when Threadline was killed")),
+            ("computed", computed()),
+            ("fields", hash()),
+            ("work?", hash()),
+        ],
+        "defined" => {
+            vec![("name", text("the entry")), ("value", any("its value")), ("computed", computed())]
+        }
+        "retrying" => vec![("output", output()), ("until", number("when the next attempt begins"))],
+        "finished" => vec![
+            ("output", output()),
+            ("results?", any("the results of its items, where they are not its value")),
+            (
+                "kept?",
+                an_event_object(vec![
+                    ("as_of", as_of()),
+                    ("maker", maker()),
+                    ("computed", computed()),
+                    ("fields", hash()),
+                    ("work", hash()),
+                ]),
+            ),
+        ],
+        "bounded" => vec![("computed", computed()), ("bounds", object("the limits"))],
+        "judged" => vec![
+            ("as_of", as_of()),
+            ("computed", computed()),
+            ("verdict", text("the verdict")),
+            ("reason", text("why")),
+            ("details", any("what else the judge said")),
+            ("print", hash()),
+            ("confidence?", typed("number", "how sure the judge is")),
+            ("measured?", any("the number that was measured")),
+            ("to?", text("the state that follows")),
+            ("reply?", object("what the judge answered: `elapsed_ms`, `answer`, `stderr`, `asked`")),
+            ("kept?", maker()),
+        ],
+        "outcome_known" => vec![("outcome", outcome()), ("run", object("the fields of `run`"))],
+        "paused" => vec![("reason", text("why it stopped")), ("failed_items?", failed_items())],
+        "resumed" => vec![("failed?", flag("whether failed items are done again"))],
+        "run_ended" => vec![
+            ("outcome", outcome()),
+            ("exports", any("what it exports")),
+            ("reason?", text("why a loop ended: `terminal`, or the key of a limit")),
+            ("state?", text("the state it ended with, or would have gone on with")),
+            ("limit?", number("the limit that was reached: a number, or milliseconds")),
+            ("failed_items?", failed_items()),
+        ],
+        _ => Vec::new(),
+    })
+}
+
+/// An object of fields, of which those that end in `?` may be absent.
+fn an_event_object(fields: Entries) -> Value {
+    let required: Vec<&str> =
+        fields.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
+    let fields = fields.into_iter().map(|(name, schema)| (name.trim_end_matches('?'), schema));
+    an_object(fields.collect(), &required, false)
+}
+
+pub(super) fn events() -> Value {
+    let kinds = wire::KINDS
+        .map(|(kind, about)| Value::record([("const", kind.into()), ("description", about.into())]));
+    let kind = Value::record([("oneOf", Value::sequence(kinds))]);
+    let of_kinds = wire::KINDS.map(|(kind, _)| {
+        let when = Value::record([("kind", Value::record([("const", kind.into())]))]);
+        let then = Value::record([("data", event_fields(kind))]);
+        Value::record([
+            ("if", Value::record([("properties", when)])),
+            ("then", Value::record([("properties", then)])),
+        ])
+    });
+    let properties = vec![
+        ("run", typed("string", "the id of the run, where a step called it; left out for the run itself")),
+        ("seq", typed("integer", "the number of the event in its run, from 1")),
+        ("time", typed("string", "when, RFC 3339, UTC")),
+        ("kind", kind),
+        ("at", typed("string", "which execution of which step, such as `3` or `5[17]/1`")),
+        ("step", typed("string", "the label of the step")),
+        ("data", typed("object", "what the event says")),
+    ];
+    let body = an_object(properties, &["seq", "time", "kind", "data"], false);
+    let fields = body.as_object().into_iter().flat_map(|body| body.iter());
+    let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
+    let fields = fields.chain([("allOf".into(), Value::sequence(of_kinds))]);
+    described("A line of `run --json` and `show --json`", &Value::record(fields))
+}
+
+pub(super) fn failures() -> Value {
+    let properties = vec![
+        ("at", typed("string", "the item, such as `map[17]`, or the execution of a step outside of items")),
+        ("index", or_null("integer", "which item of its list, from 0; null for a step")),
+        ("item", any("the value of the item; null for a step")),
+        (
+            "step",
+            or_null(
+                "string",
+                "the execution that failed, such as `map[17]/2`; null when all steps of an item did well",
+            ),
+        ),
+        ("error", typed("string", "why it failed")),
+        ("attempts", typed("integer", "which attempt it was, from 1")),
+        ("duration_ms", or_null("integer", "how long it took, in milliseconds; of an item the last attempt")),
+        ("branch", or_null("string", "the branch that keeps the commits of the item, where there is one")),
+    ];
+    let required = ["at", "index", "item", "step", "error", "attempts", "duration_ms", "branch"];
+    described("A line of `show --failed --json`", &an_object(properties, &required, false))
+}
+
+pub(super) fn outcomes() -> Value {
+    let results = ["met", "unmet", "not_evaluable"];
+    let line = vec![
+        ("result", one_of(results.into_iter().chain(["not_evaluated"]), "what the line came to")),
+        ("path", typed("string", "where in the actual document it looked")),
+        ("operator", typed("string", "the field, operator or logic as it is written")),
+        ("expected", any("what it compared with")),
+        ("actual", any("what it found; left out where there is nothing")),
+        ("reason", typed("string", "one sentence")),
+        ("vacuous", typed("boolean", "whether it is met only because nothing was asked")),
+        ("score", typed("number", "the share of the weight that is met, where it was asked for")),
+        (
+            "children",
+            Value::record([
+                ("type", "array".into()),
+                ("items", Value::record([("$ref", "#/$defs/line".into())])),
+            ]),
+        ),
+    ];
+    let line = an_object(line, &["result", "path", "operator", "reason"], false);
+    let outcome = vec![
+        ("name", typed("string", "what the expectation is called")),
+        ("result", one_of(results, "what it came to")),
+        ("reason", typed("string", "why, in one sentence")),
+        ("tree", Value::record([("$ref", "#/$defs/line".into())])),
+    ];
+    let outcome = an_object(outcome, &["name", "result", "reason", "tree"], false);
+    let body = Value::record([
+        ("type", "array".into()),
+        ("items", outcome),
+        ("$defs", Value::record([("line", line)])),
+    ]);
+    described("What `expect --format json` prints", &body)
+}
+
+pub(super) fn simulation() -> Value {
+    let visit = vec![
+        ("at", typed("string", "which execution, such as `check#3`")),
+        ("state", typed("string", "the state")),
+        ("iteration", typed("integer", "which iteration, from 1")),
+        ("verdict", typed("string", "what it came to")),
+        ("reason", typed("string", "why")),
+        ("judged", typed("boolean", "whether it was judged as in a run; otherwise the verdict was invented")),
+        ("to", or_null("string", "the state that follows; null at the end, and where there is no route")),
+    ];
+    let visit = an_object(visit, &["at", "state", "iteration", "verdict", "reason", "judged", "to"], false);
+    let outcomes = Outcome::ALL.map(Outcome::name).into_iter().chain(["given_up"]);
+    let state = typed("string", "the state");
+    let cycle = Value::record([
+        ("type", words(["array", "null"])),
+        ("items", state.clone()),
+        ("description", "the states that were repeated until a limit ended the walk".into()),
+    ]);
+    let walk = vec![
+        ("outcome", one_of(outcomes, "how it ended")),
+        (
+            "reason",
+            or_null(
+                "string",
+                "why it ended: `terminal`, or the key of a limit; null when a verdict had no route",
+            ),
+        ),
+        ("state", or_null("string", "the state it ended with, or would have gone on with")),
+        ("limit", or_null("integer", "the limit that was reached: a number, or milliseconds")),
+        ("iterations", typed("integer", "how many iterations were begun")),
+        ("steps", typed("integer", "how many states were executed")),
+        ("cycle", cycle),
+        ("visits", listed(visit, "every state that was executed")),
+    ];
+    let required = ["outcome", "reason", "state", "limit", "iterations", "steps", "cycle", "visits"];
+    let walk = an_object(walk, &required, false);
+    let of_state =
+        vec![("state", state), ("visits", typed("integer", "how often it was executed, in all walks"))];
+    let of_state = an_object(of_state, &["state", "visits"], false);
+    let way = vec![
+        ("from", typed("string", "the state it leads from")),
+        ("to", typed("string", "the state it leads to")),
+        (
+            "by",
+            listed(
+                typed("string", "a verdict, `_`, or a condition"),
+                "what leads there; empty when everything does",
+            ),
+        ),
+        ("taken", typed("integer", "how often it was taken, in all walks")),
+    ];
+    let way = an_object(way, &["from", "to", "by", "taken"], false);
+    let properties = vec![
+        ("workflow", typed("string", "the name of the loop")),
+        ("seed", or_null("integer", "the seed of random verdicts")),
+        ("walks", listed(walk, "the walks")),
+        ("states", listed(of_state, "every state of the file")),
+        ("ways", listed(way, "every way of the file")),
+    ];
+    let required = ["workflow", "seed", "walks", "states", "ways"];
+    described("What `simulate --json` prints", &an_object(properties, &required, false))
+}
+
+pub(super) fn continuation() -> Value {
+    let execution = vec![
+        ("at", typed("string", "which execution, such as `3` or `map[17]/1`")),
+        ("why", one_of(super::forecast_text::REASON_WORDS, "why it runs")),
+        ("reads", or_null("string", "the step whose result it reads, where that is the reason")),
+    ];
+    let execution = an_object(execution, &["at", "why", "reads"], false);
+    let items = Value::record([
+        ("type", words(["object", "null"])),
+        (
+            "properties",
+            Value::record([
+                ("known", typed("boolean", "whether the items are known before the run")),
+                ("kept", typed("integer", "items that keep all their results")),
+                ("again", typed("integer", "items of which something runs")),
+            ]),
+        ),
+        ("required", words(["known"])),
+        ("additionalProperties", false.into()),
+        ("description", "of a step with items".into()),
+    ]);
+    let step = vec![
+        ("step", typed("string", "the label of the step")),
+        ("number", typed("string", "its number in the file")),
+        ("kept", typed("integer", "executions whose results are kept")),
+        ("again", typed("integer", "executions that run")),
+        ("executions", listed(execution, "some of those that run")),
+        ("items", items),
+    ];
+    let step = an_object(step, &["step", "number", "kept", "again", "executions", "items"], false);
+    let properties = vec![
+        ("continues", typed("string", "the id of the earlier run")),
+        ("workflow", typed("string", "the name of the workflow")),
+        ("steps", listed(step, "the steps, in the order of the file")),
+        ("loop_from", or_null("string", "the visit from which on a loop goes its way anew")),
+        ("steps_kept", typed("integer", "kept executions outside of items")),
+        ("steps_again", typed("integer", "executions outside of items that run")),
+        ("items_kept", typed("integer", "items that keep all their results")),
+        ("items_again", typed("integer", "items of which something runs")),
+    ];
+    let required = [
+        "continues",
+        "workflow",
+        "steps",
+        "loop_from",
+        "steps_kept",
+        "steps_again",
+        "items_kept",
+        "items_again",
+    ];
+    described(
+        "What `resume --edited --dry-run --json` and `rerun --dry-run --json` print",
+        &an_object(properties, &required, false),
+    )
 }

@@ -20,7 +20,7 @@ use threadline_runner::reload;
 use threadline_runner::secrets::{RunSurroundings, SecretReading};
 use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
-use threadline_store::{Journal, JournalError, Lease, NewRun, RunId, Store, StoreError};
+use threadline_store::{Journal, JournalError, JournalReader, Lease, NewRun, RunId, Store, StoreError};
 
 use super::ci_report;
 use super::explain::failures::FailureSummary;
@@ -37,7 +37,8 @@ use crate::remarks::Remarks;
 use crate::report::{self, Report};
 use crate::reporter::{FailureLog, ReportOptions, Reporter};
 use crate::screen::DRAWING_INTERVAL;
-use crate::{stats, stream};
+use crate::stats;
+use crate::stream::EventLines;
 
 /// The time that processes of a killed run have to end.
 pub(crate) const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -369,7 +370,7 @@ impl<'a> RunLaunch<'a> {
             reporter = reporter.live(screen, values);
         }
         let reporter = Arc::new(Mutex::new(reporter));
-        let observer = observer(Arc::clone(&reporter), &plan, watch);
+        let observer = observer(Arc::clone(&reporter), &plan, reader, watch);
         let setup = Setup {
             plan: Arc::clone(&plan),
             journal,
@@ -413,18 +414,20 @@ impl<'a> RunLaunch<'a> {
 fn observer<'a>(
     reporter: Arc<Mutex<Reporter<'a>>>,
     plan: &Arc<Plan>,
+    reader: &'a JournalReader,
     watch: &WatchArguments,
 ) -> driver::Observer<'a> {
     if !watch.json {
         return Box::new(move |notice: Notice| locked(&reporter).notice(&notice));
     }
     let plan = Arc::clone(plan);
+    let lines = EventLines::new(reader, watch.stored);
     let mut remarks = Remarks::new(watch.trace_variables);
     Box::new(move |notice: Notice| {
         if let Notice::Event(event) = &notice {
             locked(&reporter).track(event);
         }
-        stream::notice(&plan, &mut remarks, &notice);
+        lines.notice(&plan, &mut remarks, &notice);
     })
 }
 

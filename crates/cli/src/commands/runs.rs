@@ -55,7 +55,7 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
     let mut table = Table::default();
     table.row(["run", "status", "workflow", "began", "age", "took"].map(|head| (DIM, head.to_owned())));
     for listed in &runs {
-        let ListedRun { run, status, ended, .. } = listed;
+        let ListedRun { run, status, .. } = listed;
         let style = match *status {
             RunStatus::Completed => GOOD,
             RunStatus::Failed => BAD,
@@ -68,7 +68,7 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
             (DIM, local(&run.started_at)),
             (DIM, age(choice.now, listed.began).unwrap_or_default()),
             (DIM, listed.took.map_or(String::new(), words::duration)),
-            (DIM, notes(listed.continues.as_deref(), ended.as_ref())),
+            (DIM, notes(listed)),
         ]);
     }
     let store = format!(
@@ -144,12 +144,18 @@ struct ListedRun {
     ended: Option<(Outcome, LoopEnd)>,
     /// The run whose results it keeps.
     continues: Option<String>,
+    /// How many items are failed, if its last event says so: a run that has ended or paused.
+    failed_items: Option<u64>,
 }
 
 /// What else is to be said about a run.
-fn notes(continues: Option<&str>, ended: Option<&(Outcome, LoopEnd)>) -> String {
-    let continues = continues.map(|run| format!("continues {run}"));
-    continues.into_iter().chain(ended.map(how)).collect::<Vec<_>>().join(", ")
+fn notes(listed: &ListedRun) -> String {
+    let ListedRun { continues, ended, failed_items, .. } = listed;
+    let continues = continues.as_ref().map(|run| format!("continues {run}"));
+    let failed = failed_items.filter(|count| *count > 0);
+    let failed = failed.map(|count| format!("{} failed", words::count(count, "item")));
+    let notes = continues.into_iter().chain(ended.as_ref().map(how)).chain(failed);
+    notes.collect::<Vec<_>>().join(", ")
 }
 
 /// Where a loop ended, and why: `in done`, `before fix: max_steps 20 reached`.
@@ -189,15 +195,18 @@ fn list(reader: &JournalReader, now: Timestamp, run: RunInfo, status: RunStatus)
         (_, None) => None,
     };
     let took = began.zip(until).and_then(|(began, until)| until.duration_since(began).try_into().ok());
-    let ended = match last.map(|event| event.kind) {
-        Some(EventKind::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
-        _ => None,
+    let (ended, failed_items) = match last.map(|event| event.kind) {
+        Some(EventKind::RunEnded { outcome, ended, failed_items, .. }) => {
+            (ended.map(|end| (outcome, end)), failed_items)
+        }
+        Some(EventKind::Paused { failed_items, .. }) => (None, failed_items),
+        _ => (None, None),
     };
     let continues = match reader.event(&run.id, 1).map(|event| event.kind) {
         Ok(EventKind::RunStarted(started)) => started.continues.map(|of| of.run.to_string()),
         _ => None,
     };
-    ListedRun { run, status, began, took, ended, continues }
+    ListedRun { run, status, began, took, ended, continues, failed_items }
 }
 
 /// The status of a run. A run that has not ended and that no process drives was interrupted.
@@ -244,6 +253,7 @@ fn run_json(listed: &ListedRun) -> Value {
         ("started_at", run.started_at.as_str().into()),
         ("duration_ms", took.map_or(Value::NULL, |took| Value::from(millis(took)))),
         ("events", Value::from(run.events)),
+        ("failed_items", listed.failed_items.map_or(Value::NULL, Value::from)),
     ];
     entries.extend(listed.continues.as_deref().map(|run| ("continues", run.into())));
     entries.extend(ended.as_ref().map(|(_, end)| {

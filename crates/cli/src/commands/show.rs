@@ -15,7 +15,7 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::explain::failures::FailureSummary;
-use super::history::{History, of_store, reader};
+use super::history::{History, of_journal, of_store, reader};
 use super::{print, print_styled};
 use crate::arguments::ShowArguments;
 use crate::exit::CommandFailure;
@@ -24,7 +24,7 @@ use crate::prepare::problem_reports;
 use crate::progress::Progress;
 use crate::report::{self, first_line};
 use crate::reporter::{ReportOptions, Reporter};
-use crate::stream;
+use crate::stream::EventLines;
 use crate::table::Table;
 
 const DIM: Style = Style::new().dimmed();
@@ -40,8 +40,9 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
         return super::show_failed::show(&history, call.json);
     }
     if call.json {
+        let lines = EventLines::new(&reader, call.stored);
         history.each(|_, event| {
-            let line = stream::event_json(None, &history.plan, event).to_json(JsonStyle::Compact);
+            let line = lines.line(None, &history.plan, event).map_err(|error| of_journal(&error))?;
             print(&format!("{line}\n"))
         })?;
         return Ok(());
@@ -108,6 +109,8 @@ impl StepOutputs {
         self.called = meta(names::RUN_ID);
         self.shown = match (meta(names::ERROR).or_else(|| meta(names::REASON)), &output.value) {
             (Some(error), _) => first_line(&error).to_owned(),
+            // Two quotes in a column say less than a word.
+            (None, Datum::Here(value)) if value.as_str() == Some("") => "(empty)".to_owned(),
             (None, Datum::Here(value)) => excerpt(value),
             (None, Datum::Stored { len, .. }) => format!("{len} bytes"),
         };

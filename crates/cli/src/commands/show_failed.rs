@@ -33,15 +33,20 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailu
         failed.take(event);
         Ok(())
     })?;
+    let id = &history.info.id;
+    let steps: Vec<Address> =
+        failed_executions(history)?.into_iter().filter(|at| !at.is_in_items()).collect();
     if json {
         for item in failed.iter() {
             print(&format!("{}\n", item_json(history, item)?.to_json(JsonStyle::Compact)))?;
         }
+        let last_outputs = if steps.is_empty() { BTreeMap::new() } else { last_outputs(history)? };
+        for at in &steps {
+            let seq = last_outputs.get(at).copied();
+            print(&format!("{}\n", step_json(history, at, seq)?.to_json(JsonStyle::Compact)))?;
+        }
         return Ok(());
     }
-    let id = &history.info.id;
-    let steps: Vec<Address> =
-        failed_executions(history)?.into_iter().filter(|at| !at.is_in_items()).collect();
     let Some(first) = failed.iter().next() else {
         return print_styled(&steps_text(history, &steps)?);
     };
@@ -155,5 +160,23 @@ fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, CommandF
         ("attempts", Value::from(ended.attempts)),
         ("duration_ms", Value::from(ended.duration_ms)),
         ("branch", text(ended.branch.as_deref())),
+    ]))
+}
+
+/// A step that failed outside of items, in the shape of an item.
+fn step_json(history: &History<'_>, at: &Address, seq: Option<Seq>) -> Result<Value, CommandFailure> {
+    let event = seq.map(|seq| history.event(seq)).transpose()?;
+    let meta = event.as_ref().and_then(output_of).map(|output| &output.meta);
+    let count = |name: &str| meta.and_then(|meta| meta.get(name)?.as_i64());
+    let error = meta.and_then(|meta| meta.get(names::ERROR)?.as_str());
+    Ok(Value::record([
+        ("at", at.as_str().into()),
+        ("index", Value::NULL),
+        ("item", Value::NULL),
+        ("step", at.as_str().into()),
+        ("error", error.unwrap_or_default().into()),
+        ("attempts", Value::from(count(names::RETRY_COUNT).unwrap_or_default() + 1)),
+        ("duration_ms", count(names::EXECUTION_TIME_MS).map_or(Value::NULL, Value::from)),
+        ("branch", Value::NULL),
     ]))
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::{self, Project};
+use crate::support::{self, Outcome, Project};
 use regex::Regex;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
@@ -71,8 +71,7 @@ fn summary(events: &str) -> Value {
         let mut entries = vec![("at".into(), Value::from(at))];
         entries.extend(of(&event, "step").map(|step| ("step".into(), step)));
         entries.push(("kind".into(), kind.into()));
-        let value = output.get("value").and_then(|value| value.get("here")).cloned();
-        entries.extend(value.map(|value| ("value".into(), value)));
+        entries.extend(of(output, "value").map(|value| ("value".into(), value)));
         for key in ["status", "error", "error_type", "reason", "exit_code", "retry_count", "attempts"] {
             entries.extend(of(meta, key).map(|value| (key.into(), value)));
         }
@@ -112,22 +111,41 @@ fn text_of(exit: i32, events: &str) -> String {
         .fold(text, |text, (varying, name)| pattern(varying).replace_all(&text, name).into_owned())
 }
 
+/// What is wrong with what a command of an example left, if anything; and its events are as their schema says.
+fn wrong(name: &str, expected: &str, outcome: &Outcome, schema: &jsonschema::Validator) -> Option<String> {
+    assert_eq!(outcome.stderr, "", "{name}");
+    for line in outcome.stdout.lines() {
+        let event = serde_json::from_str(line).expect("a line of JSON");
+        let problems: Vec<String> = schema.iter_errors(&event).map(|error| error.to_string()).collect();
+        assert!(problems.is_empty(), "{name}: {}\n{line}", problems.join("\n"));
+    }
+    let seen = text_of(outcome.exit, &outcome.stdout);
+    let expected = folder().join(name).join(expected);
+    if support::updates() {
+        std::fs::write(&expected, &seen).expect("the expectation");
+        return None;
+    }
+    let is_same = std::fs::read_to_string(&expected).unwrap_or_default() == seen;
+    (!is_same).then(|| format!("{name} left\n{seen}"))
+}
+
 #[test]
 fn every_example_leaves_exactly_what_it_must() {
-    let mut wrong = Vec::new();
+    let schema = Project::new().run(&["schema", "events"], b"").stdout;
+    let schema = serde_json::from_str(&schema).expect("a schema is JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema is one");
+    let mut failures = Vec::new();
     for name in examples() {
         let (project, command) = prepared(&name);
-        let outcome = project.run_line(&command);
-        assert_eq!(outcome.stderr, "", "{name}");
-        let seen = text_of(outcome.exit, &outcome.stdout);
-        let expected = folder().join(&name).join("expected.json");
-        if support::updates() {
-            std::fs::write(&expected, &seen).expect("the expectation");
-        } else if std::fs::read_to_string(&expected).unwrap_or_default() != seen {
-            wrong.push(format!("{name} left\n{seen}"));
+        failures.extend(wrong(&name, "expected.json", &project.run_line(&command), &schema));
+        // Some are continued with a changed file.
+        if let Some(edited) = project.read("edited.yaml") {
+            project.write("workflow.yaml", edited.as_bytes());
+            let continued = project.run_line("threadline resume last --edited --yes --json");
+            failures.extend(wrong(&name, "expected-edited.json", &continued, &schema));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Their steps count their own attempts in a file, so one that is interrupted counts once more.

@@ -290,8 +290,7 @@ impl Run {
 
     /// The value of a step as JSON.
     pub(crate) fn value(&self, step: &str) -> String {
-        let value = self.output(step).get("value").and_then(|value| value.get("here"));
-        value.unwrap_or_else(|| panic!("the value of {step} is stored apart")).to_json(JsonStyle::Compact)
+        self.output(step).get("value").expect("a value").to_json(JsonStyle::Compact)
     }
 
     /// A field of a step's meta data as JSON; empty when there is none.

@@ -9,6 +9,7 @@ mod ci_systems;
 mod clean;
 mod completion;
 mod elsewhere;
+mod event_lines;
 mod examples;
 mod expectations;
 mod explain;

@@ -153,13 +153,14 @@ fn kind_of_output(line: &str) -> Option<&'static str> {
     let has = |word: &str| words.contains(&word);
     let has_json = has("--json") || line.contains("--format json") || line.contains("--format=json");
     let ["threadline", command, ..] = words[..] else { return None };
-    if !has_json || line.contains(['|', '>', '<']) {
+    // The stored form has no schema.
+    if !has_json || has("--stored") || line.contains(['|', '>', '<']) {
         return None;
     }
     Some(match command {
         "resume" | "rerun" if has("--dry-run") => "continuation",
         "run" | "resume" | "rerun" => "events",
-        "show" if has("--failed") => "failed-items",
+        "show" if has("--failed") => "failures",
         "show" if !has("--expanded") => "events",
         "explain" if has("--back") || has("--forward") => "chain",
         // The names of values that no step made are explained by their chains.

@@ -142,7 +142,7 @@ fn items_that_failed_are_as_the_schema_says() {
     let text = "map: {input: [1, {a: 2}, 3], retry: {attempts: 2, delay: 0}, steps: [{shell: 'test ${item.index} -eq 0'}]}\n\
                 error_policy: {continue_on_failure: true}\n";
     project.write("work.yaml", text.as_bytes());
-    let printed = project.run(&["schema", "failed-items"], b"").stdout;
+    let printed = project.run(&["schema", "failures"], b"").stdout;
     let schema = serde_json::from_str(&printed).expect("a schema is JSON");
     let schema = jsonschema::validator_for(&schema).expect("a schema is one");
     project.run(&["run", "work.yaml"], b"");
@@ -208,12 +208,82 @@ fn a_loop_says_how_long_it_waits() {
     assert!(!screen.contains("next iteration"), "{screen}");
 }
 
+/// A project with a run whose file has changed since: `count` adds a line to `did` each time it runs.
+fn edited() -> Project {
+    let project = Project::new();
+    let text = |word: &str| {
+        format!(
+            "- {{id: count, shell: 'echo x >> did; echo 1'}}\n- {{id: say, value: '{word} ${{count}}'}}\n"
+        )
+    };
+    project.write("work.yaml", text("old").as_bytes());
+    let run = project.run(&["run", "work.yaml"], b"");
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    project.write("work.yaml", text("new").as_bytes());
+    project
+}
+
+fn count_of_runs(project: &Project) -> usize {
+    project.run(&["runs", "--json"], b"").stdout.matches(r#""run":"#).count()
+}
+
+#[test]
+fn an_edited_file_is_run_when_somebody_says_yes() {
+    for answer in ["y\n", "yes\n", "Y\n"] {
+        let mut terminal = Terminal::asking(edited(), &["resume", "--edited"]);
+        terminal.wait_for("go on? [y/N]");
+        let screen = terminal.screen.text();
+        assert!(screen.contains("kept   count") && screen.contains("again  say"), "{screen}");
+        assert_eq!(count_of_runs(&terminal.project), 1, "it begins before the answer");
+        terminal.type_in(answer);
+        assert_eq!(terminal.end(), Some(0), "{}", terminal.screen.text());
+        let screen = terminal.screen.text();
+        assert!(screen.contains("= count") && screen.contains(r#"→ "new 1""#), "{screen}");
+        assert_eq!(terminal.project.read("did").as_deref(), Some("x\n"), "what is kept is not done again");
+        assert_eq!(count_of_runs(&terminal.project), 2);
+    }
+}
+
+#[test]
+fn an_edited_file_is_not_run_without_a_yes() {
+    // The last one is the end of the input, as ctrl-D types it.
+    for answer in ["n\n", "\n", "maybe\n", "\x04"] {
+        for command in [&["resume", "--edited"][..], &["rerun", "last", "--from", "say"]] {
+            let mut terminal = Terminal::asking(edited(), command);
+            terminal.wait_for("go on? [y/N]");
+            terminal.type_in(answer);
+            assert_eq!(terminal.end(), Some(4), "{}", terminal.screen.text());
+            let screen = terminal.screen.text();
+            assert!(screen.contains("note: nothing was run"), "{screen}");
+            assert_eq!(count_of_runs(&terminal.project), 1, "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn runs_are_removed_when_somebody_says_yes() {
+    for (answer, left) in [("n\n", 1), ("\n", 1), ("\x04", 1), ("y\n", 0)] {
+        let mut terminal = Terminal::asking(edited(), &["clean", "--keep", "0"]);
+        terminal.wait_for("remove 1 run? [y/N]");
+        terminal.type_in(answer);
+        terminal.end();
+        assert_eq!(count_of_runs(&terminal.project), left, "{answer:?}: {}", terminal.screen.text());
+    }
+}
+
 /// Whether a line is one of a list's block.
 fn is_drawn(line: &str) -> bool {
     line.starts_with("map  ") || line.starts_with("  [") || line.starts_with("  … and")
 }
 
-/// A pseudo-terminal in which a workflow runs.
+/// What a command in a terminal reads from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stdin {
+    Null,
+    Terminal,
+}
+
+/// A pseudo-terminal in which a command runs.
 struct Terminal {
     project: Project,
     child: Child,
@@ -243,6 +313,21 @@ impl Terminal {
     fn start(workflow: &str, env: &[(&str, &str)], columns: u16, rows: u16) -> Self {
         let project = Project::new();
         project.write("work.yaml", workflow.as_bytes());
+        Self::command(project, &["run", "work.yaml"], Stdin::Null, env, (columns, rows))
+    }
+
+    /// A command that asks, in a project that has something to ask about.
+    fn asking(project: Project, arguments: &[&str]) -> Self {
+        Self::command(project, arguments, Stdin::Terminal, &[], (100, 30))
+    }
+
+    fn command(
+        project: Project,
+        arguments: &[&str],
+        stdin: Stdin,
+        env: &[(&str, &str)],
+        (columns, rows): (u16, u16),
+    ) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
         grantpt(&master).expect("a pseudo-terminal of ours");
         unlockpt(&master).expect("an unlocked pseudo-terminal");
@@ -252,9 +337,10 @@ impl Terminal {
             Stdio::from(rustix::fs::open(&name, flags, Mode::empty()).expect("its other side"))
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
-        command.args(["run", "work.yaml"]).current_dir(project.path()).env_clear();
+        command.args(arguments).current_dir(project.path()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "xterm-256color");
-        command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(open()).stderr(open());
+        let stdin = if stdin == Stdin::Terminal { open() } else { Stdio::null() };
+        command.envs(env.iter().copied()).stdin(stdin).stdout(open()).stderr(open());
         set_size(&master, columns, rows);
         let child = command.spawn().expect("the binary starts");
         // The command holds the other side; its end is seen when only the child does.
@@ -272,6 +358,12 @@ impl Terminal {
         });
         let (bytes, rest, frames) = (String::new(), Vec::new(), Vec::new());
         Self { project, child, master, output, bytes, rest, taken: 0, screen: Screen::default(), frames }
+    }
+
+    /// Writes what somebody types.
+    fn type_in(&self, text: &str) {
+        let written = rustix::io::write(&self.master, text.as_bytes());
+        assert_eq!(written, Ok(text.len()), "the terminal takes what is typed");
     }
 
     fn resize(&self, columns: u16, rows: u16) {

@@ -68,7 +68,7 @@ impl Executor<'_> {
             }
             Err(errors) => {
                 self.report(driver, &Address::default(), &errors);
-                self.end(driver, Outcome::Failed, None, view)
+                self.end(driver, Outcome::Failed, (None, 0), view)
             }
         }
     }

@@ -247,7 +247,9 @@ impl<'p> Executor<'p> {
             Command::ResolveLimits => self.resolve_limits(driver, &view),
             Command::Judge(task) => self.judge(driver, task, view),
             Command::RecordOutcome(outcome) => self.record_outcome(driver, &outcome),
-            Command::End { outcome, ended } => self.end(driver, outcome, ended, &view),
+            Command::End { outcome, ended, failed_items } => {
+                self.end(driver, outcome, (ended, failed_items), &view)
+            }
         }
     }
 
@@ -342,7 +344,7 @@ impl<'p> Executor<'p> {
         self,
         driver: &mut D,
         outcome: Outcome,
-        ended: Option<LoopEnd>,
+        (ended, failed_items): (Option<LoopEnd>, u64),
         view: &View,
     ) -> Result<Next, D::Error> {
         let mut outcome = outcome;
@@ -359,7 +361,7 @@ impl<'p> Executor<'p> {
                 }
             }
         }
-        let kind = EventKind::RunEnded { outcome, exports, ended };
+        let kind = EventKind::RunEnded { outcome, exports, ended, failed_items: Some(failed_items) };
         Ok(record(Address::default(), kind, Durability::Now))
     }
 

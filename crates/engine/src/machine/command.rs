@@ -93,6 +93,8 @@ pub enum Command {
         outcome: Outcome,
         /// The state that a loop ended with, and the reason.
         ended: Option<LoopEnd>,
+        /// How many items are failed.
+        failed_items: u64,
     },
 }
 

@@ -11,7 +11,7 @@ use super::{
     ActiveStep, Applied, Command, Counts, ItemEnding, Machine, Mismatch, NameTable, Pause, StepStage, Task,
     find, find_mut,
 };
-use crate::event::{Address, ItemEnded, Millis, Rules, Seq, Status};
+use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Rules, Seq, Status};
 use crate::view::ItemRef;
 
 /// The items of a list.
@@ -419,6 +419,34 @@ impl Machine {
         let retryable = self.retryable_lists.values_mut().filter_map(|list| list.active.items.as_mut());
         for items in active.chain(retryable) {
             items.skip_pause(before, now);
+        }
+    }
+}
+
+impl Machine {
+    /// How many items are failed: those whose last attempt failed, as long as nothing around them begins again.
+    pub fn failed_items(&self) -> u64 {
+        self.failed_items.values().map(|items| items.len() as u64).sum()
+    }
+
+    /// Keeps the items that are failed after an event.
+    pub(super) fn note_failed_items(&mut self, event: &Event) {
+        let (at, failed) = (&event.at, &mut self.failed_items);
+        match &event.kind {
+            EventKind::Expanded { .. } => {
+                failed.remove(at);
+                at.remove_items_from(failed);
+            }
+            EventKind::ItemRetrying { .. } | EventKind::ItemBegun { .. } => at.remove_lists_from(failed),
+            EventKind::ItemEnded(ended) => {
+                let Some((owner, index)) = at.as_item() else { return };
+                if ended.status == Status::Failed {
+                    failed.entry(owner).or_default().insert(index);
+                } else if let Some(items) = failed.get_mut(&owner) {
+                    items.remove(&index);
+                }
+            }
+            _ => {}
         }
     }
 }

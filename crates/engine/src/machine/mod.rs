@@ -31,7 +31,7 @@ mod names;
 mod resume;
 mod run_end;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -115,6 +115,8 @@ pub struct Machine {
     /// Lists of the workflow that completed although items failed, by position: a resume can retry those
     /// items.
     retryable_lists: BTreeMap<usize, RetryableList>,
+    /// The items whose last state is that they failed, by the step that they are items of.
+    failed_items: BTreeMap<Address, BTreeSet<u64>>,
     /// The steps of `context` that were evaluated, by name.
     defined: BTreeMap<EcoString, Seq>,
     /// The names of the run before its last lists, when they are done again after a failure.
@@ -321,6 +323,7 @@ impl Machine {
             scopes: BTreeMap::new(),
             items: BTreeMap::new(),
             retryable_lists: BTreeMap::new(),
+            failed_items: BTreeMap::new(),
             defined: BTreeMap::new(),
             before: None,
             run_end: RunEnd::default(),
@@ -383,6 +386,7 @@ impl Machine {
         }
         self.last = event.seq;
         let before = std::mem::replace(&mut self.time, event.time);
+        self.note_failed_items(event);
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.stage = Stage::Going;

@@ -260,7 +260,9 @@ impl<'s> Life<'s> {
             _ if self.asking => LifeEnd::Waiting,
             _ => return Err(self.violation("nothing is left to do, and the run is not over".to_owned())),
         };
-        self.append(Address::default(), EventKind::Paused { reason: "stopped".into() }, Durability::Now)?;
+        let failed_items = Some(self.machine.failed_items());
+        let paused = EventKind::Paused { reason: "stopped".into(), failed_items };
+        self.append(Address::default(), paused, Durability::Now)?;
         self.outside.safe = SafeEvents::all(&self.outside.journal);
         Ok(end)
     }

@@ -173,7 +173,8 @@ impl<'g> Run<'g> {
                 );
             }
             Command::End { outcome, .. } => {
-                let what = EventKind::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended: None };
+                let exports = Datum::Here(Value::NULL);
+                let what = EventKind::RunEnded { outcome, exports, ended: None, failed_items: None };
                 self.record(Address::default(), what);
             }
             other => panic!("a graph of values does not ask for {other:?}"),

@@ -376,7 +376,7 @@ fn many_items_are_not_kept() {
         );
     }
     let end = apply(&mut machine, "1", finished(Status::Completed));
-    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None }]);
+    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None, failed_items: 0 }]);
 }
 
 /// What is kept of a map grows with the items that failed for good, and neither with those that did well nor with those
@@ -423,9 +423,13 @@ fn many_items_that_are_tried_again_are_not_kept() {
     apply(&mut machine, "map", finished(Status::Completed));
     apply(&mut machine, "reduce/1", finished(Status::Completed));
     let end = apply(&mut machine, "reduce", finished(Status::Completed));
-    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None }]);
-    let over =
-        EventKind::RunEnded { outcome: Outcome::Completed, exports: Datum::Here(Value::NULL), ended: None };
+    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None, failed_items: 0 }]);
+    let over = EventKind::RunEnded {
+        outcome: Outcome::Completed,
+        exports: Datum::Here(Value::NULL),
+        ended: None,
+        failed_items: None,
+    };
     apply(&mut machine, "", over);
     assert!(machine.has_tolerated_failures() && machine.retained_entries() > 50);
     apply(&mut machine, "", EventKind::Resumed { failed: true });
@@ -537,8 +541,12 @@ fn the_time_of_an_item_begins_anew() {
     happens(60, "map[0]/1", finished(Status::Failed));
     happens(61, "map[0]", item_ended(Status::Failed, 2));
     happens(62, "map", finished(Status::Failed));
-    let over =
-        EventKind::RunEnded { outcome: Outcome::Failed, exports: Datum::Here(Value::NULL), ended: None };
+    let over = EventKind::RunEnded {
+        outcome: Outcome::Failed,
+        exports: Datum::Here(Value::NULL),
+        ended: None,
+        failed_items: None,
+    };
     happens(63, "", over);
     assert_eq!(happens(70, "", EventKind::Resumed { failed: false }).0, Some(70));
 }

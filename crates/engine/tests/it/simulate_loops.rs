@@ -361,7 +361,8 @@ fn the_time_in_between_does_not_count() {
     assert_eq!((ended.reason, ended.limit), (LoopReason::Timeout, Some(10_000)));
     // Stopped at the limit, and resumed: its time begins anew, what has passed stays known.
     let (ended, outcome) = (Some(ended.clone()), Outcome::Stopped);
-    driven.take(86_406_000, "", EventKind::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended });
+    let exports = Datum::Here(Value::NULL);
+    driven.take(86_406_000, "", EventKind::RunEnded { outcome, exports, ended, failed_items: None });
     driven.take(99_000_000, "", EventKind::Resumed { failed: false });
     assert_eq!(driven.elapsed("a#4"), 10_000);
     let commands = driven.visit(99_009_000, "a#4", "yes", "a");

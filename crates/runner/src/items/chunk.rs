@@ -204,6 +204,25 @@ impl ChunkReader {
         self.chunks.is_empty()
     }
 
+    /// The number of bytes that the items take in the store.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |(_, chunk): &(u64, Datum)| match chunk {
+            Datum::Here(list) => list.size(),
+            Datum::Stored { len, .. } => *len,
+        };
+        self.chunks.chunks.iter().map(bytes).sum()
+    }
+
+    /// All items at once; none if they are nested too deep, or too large, for one list.
+    pub fn elements(&self) -> Result<Option<Value>, ChunkError> {
+        let mut elements = Vec::new();
+        for (_, chunk) in &self.chunks.chunks {
+            let list = self.reader.load(chunk).map_err(ChunkError::Journal)?;
+            elements.extend_from_slice(list.as_list().unwrap_or_default());
+        }
+        Ok(Value::list(elements).ok())
+    }
+
     /// Loads the item at an index.
     pub fn item(&self, index: u64) -> Result<Value, ChunkError> {
         let missing = || ChunkError::Missing { index, len: self.chunks.len };

@@ -3,11 +3,40 @@
 //! Earlier versions had binary floats and stored a value with one as `tagged`. Such values are still read, each float as
 //! the decimal that it was shown as; none is written.
 
+use std::convert::Infallible;
+
 use threadline_engine::event::{Datum, Form};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Number, Value, data};
 
 use super::fields::{FieldReader, FieldResult, hash};
+
+/// How the values of an event are written: as they are stored, or as somebody reads them.
+pub trait DatumForm {
+    /// Why a value cannot be written.
+    type Error;
+
+    /// A value of the event.
+    fn value(&self, datum: &Datum) -> Result<Value, Self::Error>;
+
+    /// The list that an index of chunks leads to; none if the index is written instead.
+    fn elements(&self, index: &Datum) -> Result<Option<Value>, Self::Error>;
+}
+
+/// Values as the journal stores them.
+pub struct StoredForm;
+
+impl DatumForm for StoredForm {
+    type Error = Infallible;
+
+    fn value(&self, of: &Datum) -> Result<Value, Infallible> {
+        Ok(datum(of))
+    }
+
+    fn elements(&self, _: &Datum) -> Result<Option<Value>, Infallible> {
+        Ok(None)
+    }
+}
 
 /// The stored form of a datum.
 pub fn datum(datum: &Datum) -> Value {

@@ -5,8 +5,8 @@ use threadline_engine::Hash;
 use threadline_engine::event::Status;
 use threadline_lang::{Object, Value};
 
-/// The fields of an object that is to be stored, in their order.
-pub(super) type StoredFields = Vec<(&'static str, Value)>;
+/// The fields of an object, in their order.
+pub type StoredFields = Vec<(&'static str, Value)>;
 
 /// What was read, or why it cannot be.
 pub(super) type FieldResult<T> = Result<T, String>;

@@ -6,7 +6,7 @@ use threadline_engine::evaluate::{Backoff, RetryPlan};
 use threadline_engine::event::{ItemEnded, Rules};
 use threadline_lang::Value;
 
-use super::datum::{datum, read_datum};
+use super::datum::{DatumForm, read_datum};
 use super::fields::{FieldReader, FieldResult, StoredFields};
 
 pub(super) fn rules_value(rules: &Rules) -> Value {
@@ -70,14 +70,14 @@ fn backoff_name(backoff: Backoff) -> &'static str {
     }
 }
 
-pub(super) fn item_ended_fields(ended: &ItemEnded) -> StoredFields {
-    let mut fields = vec![("status", Value::from(ended.status.name())), ("value", datum(&ended.value))];
+pub(super) fn item_ended_fields<F: DatumForm>(ended: &ItemEnded, form: &F) -> Result<StoredFields, F::Error> {
+    let mut fields = vec![("status", Value::from(ended.status.name())), ("value", form.value(&ended.value)?)];
     fields.extend(ended.error.as_ref().map(|error| ("error", Value::from(error))));
     fields.push(("attempts", Value::from(ended.attempts)));
     fields.push(("duration_ms", Value::from(ended.duration_ms)));
     fields.extend(ended.branch.as_ref().map(|branch| ("branch", Value::from(branch))));
     fields.extend(ended.not_retried.as_ref().map(|why| ("not_retried", Value::from(why))));
-    fields
+    Ok(fields)
 }
 
 pub(super) fn read_item_ended(reader: &mut FieldReader<'_>) -> FieldResult<ItemEnded> {

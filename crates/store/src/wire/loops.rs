@@ -5,7 +5,7 @@ use std::time::Duration;
 use threadline_engine::event::{Datum, JudgeReply, JudgedEvent, LoopEnd, LoopLimits, LoopReason};
 use threadline_lang::Value;
 
-use super::datum::{datum, read_datum};
+use super::datum::{DatumForm, read_datum};
 use super::fields::{FieldReader, FieldResult, StoredFields, hash};
 use super::items::millis;
 use super::step::{computed_list, maker_value, read_computed_list, read_maker};
@@ -33,21 +33,27 @@ pub(super) fn read_limits(value: &Value) -> FieldResult<LoopLimits> {
     })
 }
 
-pub(super) fn judged_fields(judged: &JudgedEvent) -> StoredFields {
+pub(super) fn judged_fields<F: DatumForm>(judged: &JudgedEvent, form: &F) -> Result<StoredFields, F::Error> {
+    let number = |number: &Option<Value>| {
+        let number = number.as_ref().map(|number| form.value(&Datum::Here(number.clone())));
+        number.transpose()
+    };
     let mut fields = vec![
         ("as_of", Value::from(judged.as_of)),
-        ("computed", computed_list(&judged.computed)),
+        ("computed", computed_list(&judged.computed, form)?),
         ("verdict", Value::from(&judged.verdict)),
         ("reason", Value::from(&judged.reason)),
-        ("details", datum(&judged.details)),
+        ("details", form.value(&judged.details)?),
         ("print", hash(&judged.fingerprint)),
     ];
-    fields.extend(judged.confidence.as_ref().map(|number| ("confidence", number_value(number))));
-    fields.extend(judged.measured.as_ref().map(|number| ("measured", number_value(number))));
+    fields.extend(number(&judged.confidence)?.map(|number| ("confidence", number)));
+    fields.extend(number(&judged.measured)?.map(|number| ("measured", number)));
     fields.extend(judged.to.as_ref().map(|to| ("to", Value::from(to))));
-    fields.extend(judged.reply.as_ref().map(|reply| ("reply", reply_value(reply))));
+    if let Some(reply) = &judged.reply {
+        fields.push(("reply", reply_value(reply, form)?));
+    }
     fields.extend(judged.kept.as_ref().map(|maker| ("kept", maker_value(maker))));
-    fields
+    Ok(fields)
 }
 
 pub(super) fn read_judged(reader: &mut FieldReader<'_>) -> FieldResult<JudgedEvent> {
@@ -66,12 +72,15 @@ pub(super) fn read_judged(reader: &mut FieldReader<'_>) -> FieldResult<JudgedEve
     })
 }
 
-fn reply_value(reply: &JudgeReply) -> Value {
+fn reply_value<F: DatumForm>(reply: &JudgeReply, form: &F) -> Result<Value, F::Error> {
     let mut fields = vec![("elapsed_ms", Value::from(reply.elapsed_ms))];
-    fields.extend(reply.answer.as_ref().map(|answer| ("answer", datum(answer))));
-    fields.extend(reply.stderr.as_ref().map(|stderr| ("stderr", datum(stderr))));
+    for (name, printed) in [("answer", &reply.answer), ("stderr", &reply.stderr)] {
+        if let Some(printed) = printed {
+            fields.push((name, form.value(printed)?));
+        }
+    }
     fields.extend(reply.asked.as_ref().map(|asked| ("asked", hash(asked))));
-    Value::record(fields)
+    Ok(Value::record(fields))
 }
 
 fn read_reply(value: &Value) -> FieldResult<JudgeReply> {
@@ -83,10 +92,6 @@ fn read_reply(value: &Value) -> FieldResult<JudgeReply> {
             asked: reader.optional_hash("asked")?,
         })
     })
-}
-
-fn number_value(number: &Value) -> Value {
-    datum(&Datum::Here(number.clone()))
 }
 
 fn read_number(value: &Value) -> FieldResult<Value> {

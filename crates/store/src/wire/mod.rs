@@ -18,8 +18,9 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
 pub(crate) use self::datum::SHALLOW;
-pub use self::datum::{datum, read_datum, value_of, value_text};
-use self::fields::{FieldReader, FieldResult, StoredFields, hash};
+pub use self::datum::{DatumForm, StoredForm, datum, read_datum, value_of, value_text};
+pub use self::fields::StoredFields;
+use self::fields::{FieldReader, FieldResult, hash};
 use self::items::{item_ended_fields, read_item_ended, read_rules, rules_value};
 use self::loops::{judged_fields, limits_value, loop_end_fields, read_judged, read_limits, read_loop_end};
 use self::run::{read_run_started, run_started_fields};
@@ -69,7 +70,7 @@ pub const KINDS: [(&str, &str); 18] = [
 
 /// The kind of an event, and its payload as JSON.
 pub fn encode(event: &EventKind) -> (&'static str, String) {
-    let (kind, fields) = fields_of(event);
+    let Ok((kind, fields)) = fields_of(event, &StoredForm);
     (kind, Value::record(fields).to_json(JsonStyle::Compact))
 }
 
@@ -81,27 +82,34 @@ pub fn decode(kind: &str, payload: &str) -> Result<EventKind, WireError> {
     FieldReader::read_all(&value, |reader| read_event(kind, reader)).map_err(failed)
 }
 
-fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
-    match event {
-        EventKind::RunStarted(started) => ("run_started", run_started_fields(started)),
+/// The kind of an event, and its fields with their values in a form.
+pub fn fields_of<F: DatumForm>(
+    event: &EventKind,
+    form: &F,
+) -> Result<(&'static str, StoredFields), F::Error> {
+    Ok(match event {
+        EventKind::RunStarted(started) => ("run_started", run_started_fields(started, form)?),
         EventKind::Decided { as_of, computed } => {
-            ("decided", vec![("as_of", Value::from(*as_of)), ("computed", computed_list(computed))])
+            ("decided", vec![("as_of", Value::from(*as_of)), ("computed", computed_list(computed, form)?)])
         }
         EventKind::Skipped { as_of, computed, output } => (
             "skipped",
             vec![
                 ("as_of", Value::from(*as_of)),
-                ("computed", computed_list(computed)),
-                ("output", output_value(output)),
+                ("computed", computed_list(computed, form)?),
+                ("output", output_value(output, form)?),
             ],
         ),
         EventKind::Expanded { as_of, computed, items, count, read, parallel, rules, source } => {
             let mut fields = vec![
                 ("as_of", Value::from(*as_of)),
-                ("computed", computed_list(computed)),
+                ("computed", computed_list(computed, form)?),
                 match items {
-                    Listed::Whole(items) => ("items", datum(items)),
-                    Listed::Chunks(index) => ("chunks", datum(index)),
+                    Listed::Whole(items) => ("items", form.value(items)?),
+                    Listed::Chunks(index) => match form.elements(index)? {
+                        Some(items) => ("items", items),
+                        None => ("chunks", datum(index)),
+                    },
                 },
                 ("count", Value::from(*count)),
                 ("parallel", Value::from(*parallel)),
@@ -117,13 +125,13 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
             ("item_retrying", vec![("error", Value::from(error)), ("until", (*until).into())])
         }
         EventKind::ItemBegun { attempt } => ("item_begun", vec![("attempt", Value::from(*attempt))]),
-        EventKind::ItemEnded(ended) => ("item_ended", item_ended_fields(ended)),
+        EventKind::ItemEnded(ended) => ("item_ended", item_ended_fields(ended, form)?),
         EventKind::Started { as_of, attempt, rerun, computed, fields, work } => {
             let mut stored = vec![
                 ("as_of", Value::from(*as_of)),
                 ("attempt", Value::from(*attempt)),
                 ("rerun", (*rerun).into()),
-                ("computed", computed_list(computed)),
+                ("computed", computed_list(computed, form)?),
                 ("fields", hash(fields)),
             ];
             stored.extend(work.as_ref().map(|work| ("work", hash(work))));
@@ -131,42 +139,56 @@ fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
         }
         EventKind::Defined { name, value, computed } => (
             "defined",
-            vec![("name", Value::from(name)), ("value", datum(value)), ("computed", computed_list(computed))],
+            vec![
+                ("name", Value::from(name)),
+                ("value", form.value(value)?),
+                ("computed", computed_list(computed, form)?),
+            ],
         ),
         EventKind::Retrying { output, until } => {
-            ("retrying", vec![("output", output_value(output)), ("until", (*until).into())])
+            ("retrying", vec![("output", output_value(output, form)?), ("until", (*until).into())])
         }
         EventKind::Unresolved { as_of, computed, output } => (
             "unresolved",
             vec![
                 ("as_of", Value::from(*as_of)),
-                ("computed", computed_list(computed)),
-                ("output", output_value(output)),
+                ("computed", computed_list(computed, form)?),
+                ("output", output_value(output, form)?),
             ],
         ),
         EventKind::Finished { output, results, kept } => {
-            let mut fields = vec![("output", output_value(output))];
-            fields.extend(results.as_ref().map(|results| ("results", datum(results))));
-            fields.extend(kept.as_deref().map(|kept| ("kept", kept_value(kept))));
+            let mut fields = vec![("output", output_value(output, form)?)];
+            if let Some(index) = results {
+                fields.push(("results", form.elements(index)?.unwrap_or_else(|| datum(index))));
+            }
+            if let Some(kept) = kept {
+                fields.push(("kept", kept_value(kept, form)?));
+            }
             ("finished", fields)
         }
-        EventKind::Paused { reason } => ("paused", vec![("reason", Value::from(reason))]),
+        EventKind::Paused { reason, failed_items } => {
+            let mut fields = vec![("reason", Value::from(reason))];
+            fields.extend(failed_items.map(|count| ("failed_items", Value::from(count))));
+            ("paused", fields)
+        }
         EventKind::Resumed { failed } => {
             ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
         }
         EventKind::LimitsResolved { computed, limits } => {
-            ("bounded", vec![("computed", computed_list(computed)), ("bounds", limits_value(limits))])
+            ("bounded", vec![("computed", computed_list(computed, form)?), ("bounds", limits_value(limits))])
         }
-        EventKind::Judged(judged) => ("judged", judged_fields(judged)),
+        EventKind::Judged(judged) => ("judged", judged_fields(judged, form)?),
         EventKind::OutcomeKnown { outcome, run } => {
-            ("outcome_known", vec![("outcome", Value::from(outcome.name())), ("run", datum(run))])
+            ("outcome_known", vec![("outcome", Value::from(outcome.name())), ("run", form.value(run)?)])
         }
-        EventKind::RunEnded { outcome, exports, ended } => {
-            let mut fields = vec![("outcome", Value::from(outcome.name())), ("exports", datum(exports))];
+        EventKind::RunEnded { outcome, exports, ended, failed_items } => {
+            let mut fields =
+                vec![("outcome", Value::from(outcome.name())), ("exports", form.value(exports)?)];
             fields.extend(ended.iter().flat_map(loop_end_fields));
+            fields.extend(failed_items.map(|count| ("failed_items", Value::from(count))));
             ("run_ended", fields)
         }
-    }
+    })
 }
 
 fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind> {
@@ -222,12 +244,16 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
             results: reader.optional("results").map(read_datum).transpose()?,
             kept: reader.optional("kept").map(read_kept).transpose()?.map(Box::new),
         },
-        "paused" => EventKind::Paused { reason: reader.text("reason")?.into() },
+        "paused" => EventKind::Paused {
+            reason: reader.text("reason")?.into(),
+            failed_items: reader.optional_count("failed_items")?,
+        },
         "resumed" => EventKind::Resumed { failed: reader.has("failed") && reader.bool("failed")? },
         "run_ended" => EventKind::RunEnded {
             outcome: read_outcome(reader)?,
             exports: read_datum(reader.value("exports")?)?,
             ended: read_loop_end(reader)?,
+            failed_items: reader.optional_count("failed_items")?,
         },
         "bounded" => EventKind::LimitsResolved {
             computed: read_computed_list(reader)?,

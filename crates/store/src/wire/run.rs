@@ -5,18 +5,22 @@ use threadline_engine::Hash;
 use threadline_engine::event::{Address, Caller, Continued, Datum, RerunTarget, RunStarted};
 use threadline_lang::Value;
 
-use super::datum::{datum, read_datum};
+use super::datum::{DatumForm, read_datum};
 use super::fields::{FieldReader, FieldResult, StoredFields, hash};
 
-pub(super) fn run_started_fields(started: &RunStarted) -> StoredFields {
-    let set = started.set.iter().map(setting_value);
+pub(super) fn run_started_fields<F: DatumForm>(
+    started: &RunStarted,
+    form: &F,
+) -> Result<StoredFields, F::Error> {
+    let set = started.set.iter().map(|setting| setting_value(setting, form));
+    let set = set.collect::<Result<Vec<_>, _>>()?;
     let mut fields = vec![
         ("run", Value::from(&started.run)),
         ("workflow", Value::from(&started.workflow)),
         ("file", Value::from(&started.file)),
         ("text", hash(&started.text)),
-        ("inputs", datum(&started.inputs)),
-        ("imports", datum(&started.imports)),
+        ("inputs", form.value(&started.inputs)?),
+        ("imports", form.value(&started.imports)?),
         ("set", Value::sequence(set)),
         ("trust_set", started.trust_set.into()),
         ("folder", Value::from(&started.folder)),
@@ -25,7 +29,7 @@ pub(super) fn run_started_fields(started: &RunStarted) -> StoredFields {
     ];
     // Runs of earlier versions have none.
     if !matches!(&started.payload, Datum::Here(value) if value.is_null()) {
-        fields.push(("payload", datum(&started.payload)));
+        fields.push(("payload", form.value(&started.payload)?));
     }
     if !started.imported.is_empty() {
         let imported = started.imported.iter().map(import_value);
@@ -37,7 +41,7 @@ pub(super) fn run_started_fields(started: &RunStarted) -> StoredFields {
     }
     fields.extend(started.caller.as_ref().map(|caller| ("caller", caller_value(caller))));
     fields.extend(started.continues.as_ref().map(|continued| ("continues", continued_value(continued))));
-    fields
+    Ok(fields)
 }
 
 pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunStarted> {
@@ -69,8 +73,8 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
     })
 }
 
-fn setting_value((path, value): &(EcoString, Datum)) -> Value {
-    Value::record([("path", Value::from(path)), ("value", datum(value))])
+fn setting_value<F: DatumForm>((path, value): &(EcoString, Datum), form: &F) -> Result<Value, F::Error> {
+    Ok(Value::record([("path", Value::from(path)), ("value", form.value(value)?)]))
 }
 
 fn read_setting(value: &Value) -> FieldResult<(EcoString, Datum)> {

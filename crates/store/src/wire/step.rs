@@ -3,15 +3,19 @@
 use threadline_engine::event::{Computed, KeptMaker, KeptResult, Output};
 use threadline_lang::{ComputeError, Value};
 
-use super::datum::{datum, read_datum};
+use super::datum::{DatumForm, read_datum};
 use super::fields::{FieldReader, FieldResult, hash};
 
-pub(super) fn output_value(output: &Output) -> Value {
-    let mut fields = vec![("status", Value::from(output.status.name())), ("value", datum(&output.value))];
-    fields.extend(output.output.as_ref().map(|output| ("output", datum(output))));
-    fields.extend(output.stderr.as_ref().map(|stderr| ("stderr", datum(stderr))));
+pub(super) fn output_value<F: DatumForm>(output: &Output, form: &F) -> Result<Value, F::Error> {
+    let mut fields =
+        vec![("status", Value::from(output.status.name())), ("value", form.value(&output.value)?)];
+    for (name, printed) in [("output", &output.output), ("stderr", &output.stderr)] {
+        if let Some(printed) = printed {
+            fields.push((name, form.value(printed)?));
+        }
+    }
     fields.push(("meta", output.meta.clone()));
-    Value::record(fields)
+    Ok(Value::record(fields))
 }
 
 pub(super) fn read_output(reader: &mut FieldReader<'_>) -> FieldResult<Output> {
@@ -26,14 +30,14 @@ pub(super) fn read_output(reader: &mut FieldReader<'_>) -> FieldResult<Output> {
     })
 }
 
-pub(super) fn kept_value(kept: &KeptResult) -> Value {
-    Value::record([
+pub(super) fn kept_value<F: DatumForm>(kept: &KeptResult, form: &F) -> Result<Value, F::Error> {
+    Ok(Value::record([
         ("as_of", Value::from(kept.as_of)),
         ("maker", maker_value(&kept.maker)),
-        ("computed", computed_list(&kept.computed)),
+        ("computed", computed_list(&kept.computed, form)?),
         ("fields", hash(&kept.fields)),
         ("work", hash(&kept.work)),
-    ])
+    ]))
 }
 
 pub(super) fn read_kept(value: &Value) -> FieldResult<KeptResult> {
@@ -58,17 +62,18 @@ pub(super) fn read_maker(value: &Value) -> FieldResult<KeptMaker> {
     })
 }
 
-pub(super) fn computed_list(computed: &[Computed]) -> Value {
-    Value::sequence(computed.iter().map(computed_value))
+pub(super) fn computed_list<F: DatumForm>(computed: &[Computed], form: &F) -> Result<Value, F::Error> {
+    let computed = computed.iter().map(|computed| computed_value(computed, form));
+    Ok(Value::sequence(computed.collect::<Result<Vec<_>, _>>()?))
 }
 
 pub(super) fn read_computed_list(reader: &mut FieldReader<'_>) -> FieldResult<Vec<Computed>> {
     reader.list("computed")?.iter().map(read_computed).collect()
 }
 
-fn computed_value(computed: &Computed) -> Value {
+fn computed_value<F: DatumForm>(computed: &Computed, form: &F) -> Result<Value, F::Error> {
     let answer = match &computed.answer {
-        Ok(value) => ("value", datum(value)),
+        Ok(value) => ("value", form.value(value)?),
         Err(ComputeError::Missing { nearest }) => {
             ("missing", nearest.as_ref().map_or(Value::NULL, Value::from))
         }
@@ -80,7 +85,7 @@ fn computed_value(computed: &Computed) -> Value {
             ]),
         ),
     };
-    Value::record([("name", Value::from(&computed.name)), ("args", datum(&computed.args)), answer])
+    Ok(Value::record([("name", Value::from(&computed.name)), ("args", form.value(&computed.args)?), answer]))
 }
 
 fn read_computed(value: &Value) -> FieldResult<Computed> {

@@ -254,6 +254,57 @@ fn a_request_is_tried_again() {
     assert_eq!(run.meta("a", "retry_count"), "2");
 }
 
+/// How often each request is sent is counted where it arrives.
+#[test]
+fn only_what_may_succeed_is_asked_again() {
+    let server = Server::new(|received, _| match received.line.trim_start_matches("GET /") {
+        line if line.starts_with("close") => Reply::Close,
+        line => status(line.get(..3).and_then(|code| code.parse().ok()).expect("a status"), "no"),
+    });
+    let expected = [
+        // Without conditions, a mistake of the request is not repeated.
+        ("404", "", 1),
+        ("400", "", 1),
+        ("408", "", 3),
+        ("425", "", 3),
+        ("429", "", 3),
+        ("500", "", 3),
+        ("503", "", 3),
+        ("close", "", 3),
+        // What `on` names is, and nothing else.
+        ("404-on", "on: http 404", 3),
+        ("404-on-class", "on: [http 4xx]", 3),
+        ("404-on-kind", "on: Http", 3),
+        ("503-on-other", "on: [http 502, Timeout]", 1),
+        ("close-on-kind", "on: Http", 3),
+        ("close-on-other", "on: [http 5xx]", 1),
+        // What `not_on` names is not, whatever `on` says.
+        ("404-not-on", "not_on: [http 404]", 1),
+        ("503-not-on", "not_on: http 503", 1),
+        ("503-not-on-class", "not_on: [http 5xx]", 1),
+        ("503-not-on-kind", "on: http 503, not_on: Http", 1),
+        ("503-not-on-other", "not_on: [http 502]", 3),
+        ("close-not-on", "not_on: Http", 1),
+    ];
+    let step = |(path, conditions, _): &(&str, &str, usize)| {
+        let retry = format!("retry: {{attempts: 3, delay: 1ms, {conditions}}}");
+        format!(
+            "  - {{id: s{path}, http: {{url: '${{inputs.api}}/{path}'}}, {retry}, continue_on_error: true}}\n"
+        )
+    };
+    let steps: String = expected.iter().map(step).collect();
+    let run = run(&server, &format!("steps:\n{steps}")).well();
+    let received = server.received();
+    for (path, conditions, count) in expected {
+        let line = format!("GET /{path}");
+        let seen = received.iter().filter(|received| received.line == line).count();
+        assert_eq!(seen, count, "{path} with `{conditions}`");
+        let id = format!("s{path}");
+        assert_eq!(run.meta(&id, "retry_count"), (count - 1).to_string(), "{id}");
+        assert_eq!(run.meta(&id, "not_retried").is_empty(), count == 3, "{id}");
+    }
+}
+
 #[test]
 fn every_shape_sends_requests() {
     let server = Server::new(|received, _| text(&received.line));

@@ -540,6 +540,7 @@ impl From<ActualKind> for threadline_expect::DocumentKind {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutcomeFormat {
+    /// Sentences, with the reason of every expectation that is not met
     Text,
     /// An array with the tree of every expectation
     Json,
@@ -564,7 +565,9 @@ pub(crate) struct GraphArguments {
 pub(crate) enum GraphFormat {
     /// One line per node, with what it waits for
     Text,
+    /// A diagram for Mermaid
     Mermaid,
+    /// A graph for Graphviz
     Dot,
     /// A picture; needs no other program
     Svg,

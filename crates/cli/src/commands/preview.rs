@@ -443,6 +443,8 @@ impl<'p> StepPreview<'p, '_> {
             "aggregates" if self.plan.is_map_reduce() => self.when("map", None),
             "result" if self.plan.states.is_some() => "known when the state is judged".to_owned(),
             "state" | "loop" if self.plan.states.is_some() => WHEN_IT_STARTS.to_owned(),
+            // Without handlers `run` is a name like any other.
+            "run" if !self.plan.run_parts.is_empty() => "known when the steps have ended".to_owned(),
             name => self.forecast.when_known(self.number, name).unwrap_or_else(|| "is missing".to_owned()),
         }
     }

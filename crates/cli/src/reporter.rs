@@ -314,7 +314,13 @@ impl<'a> Reporter<'a> {
             }
             EventKind::Skipped { output, .. } => self.skipped(event, output),
             EventKind::Retrying { .. } if self.large_lists.large_list_of(&event.at).is_some() => {}
-            EventKind::Retrying { output, until } => {
+            EventKind::Exchanged { .. } if self.large_lists.large_list_of(&event.at).is_some() => {}
+            EventKind::Exchanged { output, .. } => {
+                let why = output.meta.get(names::REASON).and_then(Value::as_str).unwrap_or_default();
+                let note = format!("the answer {}; asked again", first_line(why));
+                self.line(&event.at, LineHead::new(OPEN, "↻", &time_of(output)), &note);
+            }
+            EventKind::Retrying { output, until, .. } => {
                 let error = error_of(output);
                 let reason = self.failures.line_reason(&event.at, first_line(&error));
                 let note = format!("{reason}, again in {}", pause(event.time, *until));

@@ -49,6 +49,9 @@ impl Resolved {
         if let (Act::Agent { agent, .. }, Action::Agent { .. }) = (act, &step.action) {
             let model = plan.workflow.agent(&agent.name).and_then(|agent| agent.model.as_ref());
             text.optional("model", model.map(ecow::EcoString::as_str));
+            if let Action::Agent { answer: Some(answer), .. } = &step.action {
+                text.value("answer", &answer.schema);
+            }
         }
         if let Some(called) = &planned.calls {
             text.text("called", called.workflow.file.own_text());
@@ -258,7 +261,7 @@ impl Canonical {
     }
 
     fn agent(&mut self, agent: &ResolvedAgent) {
-        let ResolvedAgent { name, provider, settings } = agent;
+        let ResolvedAgent { name, provider, settings, hosts: _ } = agent;
         self.text("agent", name);
         // A program is known by its arguments.
         if provider.name != ProviderName::Command {
@@ -313,7 +316,8 @@ mod tests {
 
     fn agent(provider: ProviderName, settings: &[(&'static str, ResolvedSetting)]) -> Resolved {
         let provider = PROVIDERS.iter().find(|known| known.name == provider).unwrap();
-        let agent = ResolvedAgent { name: "a".into(), provider, settings: settings.to_vec() };
+        let (settings, hosts) = (settings.to_vec(), crate::evaluate::HostPolicy::default());
+        let agent = ResolvedAgent { name: "a".into(), provider, settings, hosts };
         Resolved::plain(Act::Agent { agent, message: "m".to_owned() })
     }
 

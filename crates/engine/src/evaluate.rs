@@ -238,6 +238,15 @@ impl RetryPlan {
         jitter: false,
     };
 
+    /// The plan for a provider that cannot answer now, where the step has none.
+    pub const PASSING: Self = Self {
+        attempts: 5,
+        backoff: Backoff::Exponential,
+        delay: Duration::from_secs(1),
+        max_delay: Duration::from_mins(1),
+        jitter: true,
+    };
+
     /// The pause after an attempt that failed, when another follows. `random` is from 0 to 1.
     pub fn pause(&self, attempt: u32, random: f64) -> Option<Duration> {
         if u64::from(attempt) >= self.attempts {

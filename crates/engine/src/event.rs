@@ -108,12 +108,21 @@ pub enum EventKind {
         /// What it had to compute.
         computed: Vec<Computed>,
     },
+    /// An agent answered, and the attempt asks it for more.
+    Exchanged {
+        /// Which exchange of the attempt, from 1.
+        number: u32,
+        /// What it left.
+        output: Output,
+    },
     /// An attempt failed, and there will be another.
     Retrying {
         /// What it left.
         output: Output,
         /// When the next one begins.
         until: Millis,
+        /// Whether the next one goes on behind the exchanges of this one.
+        keeps_exchanges: bool,
     },
     /// A condition, list or field has no value: the step failed before it began.
     Unresolved {

@@ -295,6 +295,7 @@ pub fn output_of(event: &Event) -> Option<&Output> {
         EventKind::Finished { output, .. }
         | EventKind::Skipped { output, .. }
         | EventKind::Unresolved { output, .. }
+        | EventKind::Exchanged { output, .. }
         | EventKind::Retrying { output, .. } => Some(output),
         _ => None,
     }

@@ -23,6 +23,8 @@ pub struct View {
     pub attempts: u32,
     /// The event that began the last of them.
     pub started: Option<Seq>,
+    /// What the agent said so far, where the attempt goes on with it.
+    pub exchanges: Vec<Seq>,
     /// Outputs by id.
     pub outputs: Vec<(EcoString, Seq)>,
     /// Captures by name.

@@ -50,6 +50,8 @@ threadline_lang::checks! {
     NoSteps "no-steps" Error
     /// An agent that is not declared.
     UnknownAgent "unknown-agent" Error
+    /// The key of an API that is not read from a secret.
+    KeyNotSecret "key-not-secret" Error
     /// A tool that is neither built in nor of a declared server.
     UnknownTool "unknown-tool" Error
     /// The file of a called workflow cannot be read.

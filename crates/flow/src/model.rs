@@ -22,10 +22,13 @@ use crate::fields::{NodeType, ProviderSpec};
 use crate::json_path::JsonPath;
 use crate::shell::UnknownPolicy;
 
+mod answer;
 mod evaluate;
 mod fields;
 mod retry;
 
+pub use answer::{ASK_AGAIN, AnswerFormat};
+pub(crate) use answer::{is_schema, schema_of};
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
     VERDICT_FORM, Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern,
@@ -259,6 +262,18 @@ impl Workflow {
         references.iter().any(|reference| reference.root != "env" && !self.is_literal(step, reference))
     }
 
+    /// What becomes of a step that was running when Threadline was killed. An answer that costs money is not asked for
+    /// twice unless somebody says so.
+    pub fn on_crash(&self, step: &Step) -> OnCrash {
+        let is_paid = match &step.action {
+            Action::Agent { agent, .. } => {
+                self.agent(&agent.value).is_some_and(|agent| agent.provider.is_paid)
+            }
+            _ => false,
+        };
+        step.on_crash.unwrap_or(if is_paid { OnCrash::Ask } else { OnCrash::Rerun })
+    }
+
     /// The hosts that requests may go to although a value names them and they are private: those of `allow`,
     /// and those of URLs that stand in the file as defaults.
     pub fn known_hosts(&self) -> Vec<EcoString> {
@@ -446,6 +461,17 @@ pub struct Agent {
     pub span: Span,
 }
 
+impl Agent {
+    /// A setting that is a text.
+    pub fn text(&self, key: &str) -> Option<&Field<Template>> {
+        let setting = self.settings.iter().find(|setting| setting.key == key)?;
+        match &setting.value {
+            SettingTemplate::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// One of the keys that an agent has because of its provider.
 pub struct AgentSetting {
     /// Its key in the row of the provider.
@@ -582,7 +608,7 @@ pub struct Step {
     /// The value of the key `retry`.
     pub retry: Option<Retry>,
     /// The value of the key `on_crash`.
-    pub on_crash: OnCrash,
+    pub on_crash: Option<OnCrash>,
     /// The value of the key `on_failure`.
     pub on_failure: Vec<Arc<Step>>,
     /// The value of the key `on_success`.
@@ -698,6 +724,8 @@ pub enum Action {
         agent: Field<EcoString>,
         /// What it is told.
         message: Field<Template>,
+        /// The form that its answer must have.
+        answer: Option<Arc<AnswerFormat>>,
     },
     /// The action `http`.
     Http(Http),

@@ -2,6 +2,7 @@
 
 use threadline_flow::fields::{Failure, FailureKind};
 
+use super::chat::Chat;
 use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult, EffectText, ProcessEnding, ProcessSpec};
 use crate::execute::result::{Printed, process_failure, usage};
@@ -18,12 +19,12 @@ impl CommandProvider {
 }
 
 impl Provider for CommandProvider {
-    fn ask(&mut self, message: String, surroundings: AgentSurroundings) -> Effect {
+    fn ask(&mut self, chat: &Chat, surroundings: AgentSurroundings) -> Effect {
         let AgentSurroundings { env, cwd, limits } = surroundings;
         let mut words = self.command.iter().map(|word| vec![EffectText::Text(word.clone())]);
         let program = words.next().unwrap_or_default();
         let arguments = words.collect();
-        let stdin = Some(message);
+        let stdin = Some(chat.as_text());
         Effect::Process(ProcessSpec { program, arguments, files: Vec::new(), env, cwd, stdin, limits })
     }
 
@@ -42,6 +43,7 @@ impl Provider for CommandProvider {
             Some(failure) => Err(failure),
             None => printed.stdout,
         };
-        Reply { answer, printed: output, stderr, meta: usage(&end), timing: Some(end.timing) }
+        let (meta, timing) = (usage(&end), Some(end.timing));
+        Reply { answer, printed: output, stderr, meta, timing, ..Reply::said(String::new()) }
     }
 }

@@ -5,21 +5,33 @@
 //! the same way. A new provider is a file or folder here and an arm of [`provider`]; its keys are a row of
 //! [`threadline_flow::fields::PROVIDERS`].
 
+mod answer;
+mod anthropic;
+mod api;
+pub mod chat;
+mod claude;
 mod command;
+pub mod conversation;
+mod events;
+mod openai;
 mod replay;
+
+use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_flow::fields::{DEFAULT_PROVIDER, Failure, ProviderName, ProviderSpec};
 use threadline_lang::Value;
 
+use crate::evaluate::HostPolicy;
 use crate::execute::effect::{Effect, EffectLimits, EffectResult};
 use crate::execute::result::Timing;
 use crate::view::Limit;
+use chat::{Chat, Usage};
 
 /// How an agent is asked.
 pub trait Provider: Send {
-    /// The effect that asks the agent.
-    fn ask(&mut self, message: String, surroundings: AgentSurroundings) -> Effect;
+    /// The effect that asks the agent for the next message of a conversation.
+    fn ask(&mut self, chat: &Chat, surroundings: AgentSurroundings) -> Effect;
 
     /// What the result of that effect means.
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply;
@@ -29,6 +41,9 @@ pub trait Provider: Send {
 pub fn provider(agent: ResolvedAgent) -> Box<dyn Provider> {
     match agent.provider.name {
         ProviderName::Command => Box::new(command::CommandProvider::new(&agent)),
+        ProviderName::Claude => Box::new(claude::ClaudeProvider::new(agent)),
+        ProviderName::Anthropic => Box::new(anthropic::AnthropicProvider::new(agent)),
+        ProviderName::OpenAi => Box::new(openai::OpenAiProvider::new(agent)),
         ProviderName::Replay => Box::new(replay::ReplayProvider::new(agent)),
     }
 }
@@ -42,6 +57,8 @@ pub struct ResolvedAgent {
     pub provider: &'static ProviderSpec,
     /// What its settings came to, by their keys.
     pub settings: Vec<(&'static str, ResolvedSetting)>,
+    /// Where its requests may go.
+    pub hosts: HostPolicy,
 }
 
 /// What a setting of an agent came to.
@@ -58,7 +75,7 @@ pub enum ResolvedSetting {
 impl ResolvedAgent {
     /// An agent of whom nothing but the name matters, because what it answers is invented.
     pub(crate) fn invented(name: EcoString) -> Self {
-        Self { name, provider: DEFAULT_PROVIDER, settings: Vec::new() }
+        Self { name, provider: DEFAULT_PROVIDER, settings: Vec::new(), hosts: HostPolicy::default() }
     }
 
     fn setting(&self, key: &str) -> Option<&ResolvedSetting> {
@@ -114,10 +131,30 @@ pub struct Reply {
     pub meta: Vec<(&'static str, Value)>,
     /// When it answered, where that was measured.
     pub timing: Option<Timing>,
+    /// What it used, as far as it says so.
+    pub usage: Usage,
+    /// The id of the conversation, where the agent has one.
+    pub thread: Option<String>,
+    /// Of a failure that may pass: how long to wait before the same is asked again, at least.
+    pub transient: Option<Duration>,
 }
 
 impl Reply {
     fn failed(failure: Failure) -> Self {
-        Self { answer: Err(failure), printed: None, stderr: None, meta: Vec::new(), timing: None }
+        Self { answer: Err(failure), ..Self::said(String::new()) }
+    }
+
+    /// An answer of which nothing else is known.
+    fn said(answer: String) -> Self {
+        Self {
+            answer: Ok(answer),
+            printed: None,
+            stderr: None,
+            meta: Vec::new(),
+            timing: None,
+            usage: Usage::default(),
+            thread: None,
+            transient: None,
+        }
     }
 }

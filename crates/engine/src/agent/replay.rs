@@ -3,12 +3,14 @@
 //!
 //! The file is a JSON list of `{"message": TEXT, "answer": VALUE}`, or has one such object per line. An
 //! answer belongs to the message that is exactly the same; nothing is guessed and nothing is recorded here.
+//! An agent that is asked again gives the next one of `answers`, a list in the place of `answer`.
 
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_lang::diag::excerpt;
+use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
+use super::chat::{Chat, ChatMessage};
 use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult, ReadSpec};
 use crate::execute::result::trim_newlines;
@@ -16,11 +18,13 @@ use crate::execute::result::trim_newlines;
 pub(super) struct ReplayProvider {
     agent: ResolvedAgent,
     message: String,
+    /// How often it was asked before in the same conversation.
+    asked: usize,
 }
 
 impl ReplayProvider {
     pub(super) fn new(agent: ResolvedAgent) -> Self {
-        Self { agent, message: String::new() }
+        Self { agent, message: String::new(), asked: 0 }
     }
 
     fn file(&self) -> &str {
@@ -31,11 +35,18 @@ impl ReplayProvider {
     fn find_answer(&self, text: &str) -> Result<String, Failure> {
         let mut found: Option<Value> = None;
         let mut nearly = false;
-        for RecordedAnswer { message, answer } in self.read_answers(text)? {
+        for RecordedAnswer { message, mut answers } in self.read_answers(text)? {
             if message != self.message {
                 nearly |= trim_newlines(&message) == trim_newlines(&self.message);
                 continue;
             }
+            if self.asked >= answers.len() {
+                let count = words::count(answers.len() as u64, "answer");
+                let asked = words::count(self.asked as u64 + 1, "time");
+                let hint = format!(": {count}, and the agent is asked {asked}");
+                return Err(self.not_found("too few answers", &hint));
+            }
+            let answer = answers.swap_remove(self.asked);
             if found.as_ref().is_some_and(|known| *known != answer) {
                 return Err(self.not_found("different answers", ""));
             }
@@ -69,11 +80,13 @@ impl ReplayProvider {
 
     fn read_entry(&self, place: &str, entry: &Value) -> Result<RecordedAnswer, Failure> {
         let message = entry.get("message").and_then(Value::as_str);
-        let (Some(message), Some(answer)) = (message, entry.get("answer")) else {
+        let several = entry.get("answers").and_then(Value::as_list).map(<[Value]>::to_vec);
+        let answers = entry.get("answer").map(|answer| vec![answer.clone()]).or(several);
+        let (Some(message), Some(answers)) = (message, answers) else {
             let why = format!("expected {{\"message\": TEXT, \"answer\": VALUE}}, got {}", excerpt(entry));
             return Err(self.unfit(Some(place), &why));
         };
-        Ok(RecordedAnswer { message: message.to_owned(), answer: answer.clone() })
+        Ok(RecordedAnswer { message: message.to_owned(), answers })
     }
 
     /// The failure of a message that has not exactly one answer.
@@ -92,15 +105,20 @@ impl ReplayProvider {
     }
 }
 
-/// An answer, and the message that it belongs to.
+/// Answers, and the message that they belong to.
 struct RecordedAnswer {
     message: String,
-    answer: Value,
+    answers: Vec<Value>,
 }
 
 impl Provider for ReplayProvider {
-    fn ask(&mut self, message: String, _: AgentSurroundings) -> Effect {
-        self.message = message;
+    fn ask(&mut self, chat: &Chat, _: AgentSurroundings) -> Effect {
+        let told = |message: &ChatMessage| match message {
+            ChatMessage::Told(told) => Some(told.clone()),
+            ChatMessage::Said(_) => None,
+        };
+        self.message = chat.messages.iter().find_map(told).unwrap_or_default();
+        self.asked = chat.messages.iter().filter(|message| told(message).is_none()).count();
         Effect::ReadFile(ReadSpec { path: self.file().to_owned() })
     }
 
@@ -123,6 +141,6 @@ impl Provider for ReplayProvider {
             Err(Failure::new(FailureKind::OutputTooLarge, message))
         });
         let printed = answer.as_ref().ok().map(|answer| Value::from(trim_newlines(answer)));
-        Reply { answer, printed, stderr: None, meta: Vec::new(), timing }
+        Reply { answer, printed, timing, ..Reply::said(String::new()) }
     }
 }

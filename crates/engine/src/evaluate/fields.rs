@@ -245,7 +245,9 @@ impl FieldOutcomes<'_> {
             };
             Some((field.key, setting))
         });
-        ResolvedAgent { name: name.clone(), provider, settings: settings.collect() }
+        let base_url = workflow.agent(name).and_then(|agent| agent.text("base_url"));
+        let hosts = base_url.map(|url| HostPolicy::of(workflow, None, &url.value)).unwrap_or_default();
+        ResolvedAgent { name: name.clone(), provider, settings: settings.collect(), hosts }
     }
 
     /// What a call gives, and the inputs of the called workflow.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use ecow::EcoString;
 use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_flow::model::{Action, CaptureFormat, FailureFacts, Moment, OnCrash, RetryConditions, Step};
+use threadline_flow::model::{
+    Action, CaptureFormat, FailureFacts, Moment, OnCrash, RetryConditions, Step, Workflow,
+};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{BoundScript, ScriptPiece};
 use threadline_lang::Value;
@@ -21,7 +23,9 @@ use super::{
     Performance, Recording,
 };
 use super::{item_in_worktree, keep_computed, response};
-use crate::agent::{self, Provider, Reading};
+use crate::agent::chat::Chat;
+use crate::agent::conversation::{Conversation, ExchangeResult, Exchanged};
+use crate::agent::{self, Reading};
 use crate::evaluate::{self, Act, Resolved, RetryPlan};
 use crate::event::{EventKind, KeptResult, Millis};
 use crate::machine::Task;
@@ -52,7 +56,10 @@ pub(super) struct PendingAttempt {
     own: Vec<(&'static str, Value)>,
     /// What the built-in tool that the step stands for was given.
     parameters: Option<Value>,
-    provider: Option<Box<dyn Provider>>,
+    /// The conversation with the agent that the step asks.
+    pub(super) conversation: Option<Box<Conversation>>,
+    /// The time that was left to the attempt when its effect was made.
+    pub(super) left: Option<Duration>,
     /// What its effect is made of again where its fields read secrets.
     pub(super) secret: Option<Box<SecretFields>>,
 }
@@ -62,6 +69,8 @@ struct ObservedAttempt {
     result: StepResult,
     timing: Timing,
     own: Vec<(&'static str, Value)>,
+    /// Of a failure that may pass: how long to wait at least before the same is tried again.
+    transient: Option<Duration>,
 }
 
 /// What becomes of an attempt in a run that continues another one.
@@ -117,13 +126,19 @@ impl Executor<'_> {
         {
             driver.report(&task.at, self.shell_warnings(step, bound));
         }
-        let key =
-            EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: attempt.number, role: Role::Act };
+        let mut key = attempt_key(&task, attempt, 0);
         let timeout = resolved.timeout;
         let reads_secrets = self.reads_secrets(&task, &[Moment::Attempt]);
-        let (mut pending, effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
+        let (mut pending, mut effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
         pending.limit = view.limit;
-        let (durability, barrier) = if is_careful || is_costly(step, &effect) {
+        if let Some(conversation) = pending.conversation.as_mut().filter(|_| !view.exchanges.is_empty()) {
+            for exchange in &view.exchanges {
+                conversation.restore(&*driver.envelope(*exchange)?);
+            }
+            key.exchange = conversation.exchanges();
+            effect = conversation.ask(None);
+        }
+        let (durability, barrier) = if is_careful || is_costly(&self.plan.workflow, step, &effect) {
             (Durability::Now, Barrier::Recorded)
         } else if let Effect::Nothing = effect {
             (Durability::Later, Barrier::Nothing)
@@ -212,7 +227,8 @@ impl Executor<'_> {
             known: None,
             own: Vec::new(),
             parameters,
-            provider: None,
+            conversation: None,
+            left: None,
             secret: None,
         };
         let effect = match act {
@@ -268,9 +284,15 @@ impl Executor<'_> {
             }
             Act::Agent { agent, message } => {
                 pending.own = self.agent_meta(&agent.name);
-                let mut provider = agent::provider(agent);
-                let effect = provider.ask(message, agent::AgentSurroundings { env, cwd, limits });
-                pending.provider = Some(provider);
+                let format = match &step.action {
+                    Action::Agent { answer, .. } => answer.clone(),
+                    _ => None,
+                };
+                let surroundings = agent::AgentSurroundings { env, cwd, limits };
+                let chat = Chat::new(message, format);
+                let mut conversation = Conversation::new(agent, chat, surroundings, step.format);
+                let effect = conversation.ask(None);
+                pending.conversation = Some(Box::new(conversation));
                 effect
             }
         };
@@ -296,7 +318,22 @@ impl Executor<'_> {
     ) -> Result<Next, D::Error> {
         let step = self.step(&pending.task);
         let (result, leaked) = result.split_leaked();
-        let ObservedAttempt { mut result, timing, own } = observe(driver, step, &mut pending, result);
+        let observed = match pending.conversation.take() {
+            Some(mut conversation) if !matches!(result, EffectResult::Refused(_)) => {
+                let (limits, cut_short) = (&pending.limits, pending.cut_short.as_ref());
+                let reading = Reading { limits, cut_short, accepts_exit_codes: step.expects_exit_code() };
+                match conversation.take(result, &reading) {
+                    Exchanged::Again(exchange) if secrets::leak(step, &leaked).is_none() => {
+                        return self.ask_again(driver, pending, conversation, exchange);
+                    }
+                    Exchanged::Again(exchange) | Exchanged::Over(exchange) => {
+                        observe_exchange(driver, step, &mut pending, exchange)
+                    }
+                }
+            }
+            _ => observe(driver, step, &mut pending, result),
+        };
+        let ObservedAttempt { mut result, timing, own, transient } = observed;
         if let Some(failure) = secrets::leak(step, &leaked) {
             result = secrets::refuse_output(result, failure);
         }
@@ -313,8 +350,10 @@ impl Executor<'_> {
                 };
                 let facts = FailureFacts::new(failure.kind, meta);
                 let conditions = RetryConditions::of(step.retry.as_ref());
-                let next =
-                    NextAttempt { retry: &pending.retry, conditions, tries, limit: pending.limit.as_ref() };
+                // What may pass by itself is tried again, also where nothing is said about it.
+                let is_passing = transient.is_some() && step.retry.is_none();
+                let retry = if is_passing { &RetryPlan::PASSING } else { &pending.retry };
+                let next = NextAttempt { retry, conditions, tries, limit: pending.limit.as_ref() };
                 next.decide(driver, &facts)
             }
             _ => Err(None),
@@ -326,16 +365,79 @@ impl Executor<'_> {
                 return self.finish(driver, &pending.task, &measurement, result);
             }
         };
-        let until = driver.moment().time.saturating_add(pause);
+        // What the provider asks for is not shortened.
+        let asked_for = transient.map_or(0, |pause| i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4));
+        let until = driver.moment().time.saturating_add(pause.max(asked_for));
         let output = result::seal(driver, &measurement, result, None)?.output;
-        Ok(super::record(pending.task.at, EventKind::Retrying { output, until }, Durability::Now))
+        // What the agent said is not asked for once more where it was only out of reach.
+        let kind = EventKind::Retrying { output, until, keeps_exchanges: transient.is_some() };
+        Ok(super::record(pending.task.at, kind, Durability::Now))
     }
+
+    /// Records what an agent said, and asks it again in the same attempt.
+    fn ask_again<D: Driver>(
+        self,
+        driver: &mut D,
+        mut pending: PendingAttempt,
+        mut conversation: Box<Conversation>,
+        exchange: ExchangeResult,
+    ) -> Result<Next, D::Error> {
+        let ExchangeResult { result, timing, meta, .. } = exchange;
+        let passed = pending.began.until(driver.moment());
+        let mut own = pending.own.clone();
+        own.extend(meta);
+        let retries = pending.attempt.retries();
+        let measurement = self.measurement(&pending.task, timing.unwrap_or(passed), retries, own);
+        let output = result::seal(driver, &measurement, result, None)?.output;
+        let kind = EventKind::Exchanged { number: conversation.exchanges(), output };
+        let at = pending.task.at.clone();
+        let before = Some(Recording { at, kind, durability: Durability::Now, envelope: None });
+        // All answers together take no longer than the step may.
+        let left = pending.limits.timeout.map(|timeout| timeout.saturating_sub(passed.elapsed));
+        if left.is_some_and(|left| left.is_zero()) {
+            // It is noticed when the agent is asked, as every other timeout is.
+            pending.left = Some(Duration::from_millis(1));
+        } else {
+            pending.left = left;
+        }
+        let effect = conversation.ask(pending.left);
+        let key = attempt_key(&pending.task, pending.attempt, conversation.exchanges());
+        pending.conversation = Some(conversation);
+        let effect = if pending.secret.is_some() { Effect::WithSecrets(Box::new(effect)) } else { effect };
+        let pending = Pending(PendingStage::Attempt(Box::new(pending)));
+        // Nobody is asked again before it is known for good what was said: a finished call is never made twice.
+        let barrier = Barrier::Recorded;
+        Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
+    }
+}
+
+/// Names the effect of an attempt.
+fn attempt_key(task: &Task, attempt: Attempt, exchange: u32) -> EffectKey {
+    let (at, as_of) = (task.at.clone(), task.as_of);
+    EffectKey { at, as_of, attempt: attempt.number, role: Role::Act, exchange }
+}
+
+/// What came of the last exchange with an agent.
+fn observe_exchange<D: Driver>(
+    driver: &mut D,
+    step: &Step,
+    pending: &mut PendingAttempt,
+    exchange: ExchangeResult,
+) -> ObservedAttempt {
+    let ExchangeResult { result, timing, meta, transient } = exchange;
+    let timing = timing.unwrap_or_else(|| pending.began.until(driver.moment()));
+    let mut own = std::mem::take(&mut pending.own);
+    own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
+    // What the provider says counts more than what the file says.
+    own.retain(|(name, _)| meta.iter().all(|(said, _)| said != name));
+    own.extend(meta);
+    ObservedAttempt { result, timing, own, transient }
 }
 
 /// Whether an attempt must not be made again without anybody knowing, not even after a power loss: it may not be
 /// repeated, or a repetition costs something.
-pub(crate) fn is_costly(step: &Step, effect: &Effect) -> bool {
-    step.on_crash != OnCrash::Rerun
+pub(crate) fn is_costly(workflow: &Workflow, step: &Step, effect: &Effect) -> bool {
+    workflow.on_crash(step) != OnCrash::Rerun
         || matches!(step.action, Action::Agent { .. })
         || matches!(effect, Effect::Request(_) | Effect::Tool(_))
 }
@@ -356,28 +458,14 @@ fn observe<D: Driver>(
     if let EffectResult::Refused(failure) = result {
         let timing = began.until(driver.moment());
         own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
-        return ObservedAttempt { result: StepResult::failed(failure), timing, own };
-    }
-    if let Some(provider) = &pending.provider {
-        let (limits, cut_short) = (&pending.limits, pending.cut_short.as_ref());
-        let reading = Reading { limits, cut_short, accepts_exit_codes: step.expects_exit_code() };
-        let reply = provider.reply(result, &reading);
-        let timing = reply.timing.unwrap_or_else(|| began.until(driver.moment()));
-        let value = reply.answer.and_then(|text| agent_value(&text, step.format));
-        own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
-        own.extend(reply.meta);
-        return ObservedAttempt {
-            result: StepResult { value, output: reply.printed, stderr: reply.stderr },
-            timing,
-            own,
-        };
+        return ObservedAttempt { result: StepResult::failed(failure), timing, own, transient: None };
     }
     let (result, timing) = match result {
         EffectResult::Process(Ok(mut end)) => {
             let result = process_result(step, &mut end, &pending.limits, pending.cut_short.as_ref());
             own.extend(built_in_meta(step, pending.parameters.take(), end.timing, true));
             own.extend(result::usage(&end));
-            return ObservedAttempt { result, timing: end.timing, own };
+            return ObservedAttempt { result, timing: end.timing, own, transient: None };
         }
         EffectResult::Process(Err(failure)) => {
             let is_default = step.shell_program.is_none() && matches!(step.action, Action::Shell { .. });
@@ -392,7 +480,7 @@ fn observe<D: Driver>(
                 Err(failure) => StepResult::failed(limited(failure)),
             };
             own.extend(built_in_meta(step, pending.parameters.take(), timing, false));
-            return ObservedAttempt { result, timing, own };
+            return ObservedAttempt { result, timing, own, transient: None };
         }
         EffectResult::Tool(answer, timing) => {
             own.extend(answer.version.map(|version| (names::TOOL_VERSION, version.into())));
@@ -401,7 +489,7 @@ fn observe<D: Driver>(
                 Err(failure) => StepResult::failed(limited(failure)),
             };
             own.push((names::TOOL_EXECUTION_TIME_MS, result::millis(timing.elapsed)));
-            return ObservedAttempt { result, timing, own };
+            return ObservedAttempt { result, timing, own, transient: None };
         }
         EffectResult::Written(written, timing) => {
             let too_long = || Failure::new(FailureKind::File, "its path is too long");
@@ -409,13 +497,14 @@ fn observe<D: Driver>(
             (StepResult::silent(value), Some(timing))
         }
         EffectResult::Called(CallEnd { value, meta }, timing) => {
-            return ObservedAttempt { result: StepResult::silent(value.map_err(limited)), timing, own: meta };
+            let result = StepResult::silent(value.map_err(limited));
+            return ObservedAttempt { result, timing, own: meta, transient: None };
         }
         _ => (StepResult::silent(pending.known.take().unwrap_or_else(|| Ok(Value::NULL))), None),
     };
     let timing = timing.unwrap_or_else(|| began.until(driver.moment()));
     own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
-    ObservedAttempt { result, timing, own }
+    ObservedAttempt { result, timing, own, transient: None }
 }
 
 /// The time that a limit leaves to an attempt: its own, what is left of the limit, or none.
@@ -582,20 +671,6 @@ pub(crate) fn start_failure(failure: StartFailure, is_default_shell: bool) -> Fa
 }
 
 // ---- values and meta data -------------------------------------------------------------------------------
-
-/// The value of an agent's answer.
-fn agent_value(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
-    let answer = Value::from(result::trim_newlines(text));
-    let mut entries = vec![
-        (names::MESSAGES_CREATED.into(), Value::from(1_i64)),
-        (names::FINAL_RESPONSE.into(), answer),
-        (names::THREAD_ID.into(), Value::NULL),
-    ];
-    if format != CaptureFormat::Text {
-        entries.push((names::OUTPUT.into(), result::read_output(text, format)?));
-    }
-    Value::object(entries).map_err(|_| Failure::new(FailureKind::Format, "its answer is too large"))
-}
 
 /// What the built-in tool that a step stands for was given.
 fn parameters(step: &Step, act: &Act) -> Value {

@@ -28,6 +28,8 @@ pub struct EffectKey {
     pub attempt: u32,
     /// What the effect is for.
     pub role: Role,
+    /// Which exchange of the attempt it is for, from 0: an agent may be asked several times.
+    pub exchange: u32,
 }
 
 /// What an effect is for.
@@ -60,7 +62,8 @@ impl Role {
 
 impl fmt::Display for EffectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}/{}", self.at, self.as_of, self.attempt, self.role.name())
+        write!(f, "{}/{}/{}/{}", self.at, self.as_of, self.attempt, self.role.name())?;
+        if self.exchange == 0 { Ok(()) } else { write!(f, "/{}", self.exchange) }
     }
 }
 

@@ -461,12 +461,12 @@ impl Executor<'_> {
 }
 
 fn items_key(task: &Task) -> EffectKey {
-    EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Items }
+    EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Items, exchange: 0 }
 }
 
 fn worktree(pending: PendingEnd, effect: Effect, stage: fn(Box<PendingEnd>) -> PendingStage) -> Next {
     let (at, as_of) = (pending.task.at.clone(), pending.task.as_of);
-    let key = EffectKey { at, as_of, attempt: pending.ending.attempt, role: Role::Worktree };
+    let key = EffectKey { at, as_of, attempt: pending.ending.attempt, role: Role::Worktree, exchange: 0 };
     let barrier = Barrier::Event(as_of);
     let pending = Pending(stage(Box::new(pending)));
     Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending }))

@@ -13,6 +13,7 @@ use super::{
     PendingStage, Performance,
 };
 use super::{keep_computed, record, secrets};
+use crate::agent::chat::Chat;
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{self, Act, Resolved};
 use crate::event::{Address, ERROR, EventKind, JudgeReply, JudgedEvent, KeptMaker};
@@ -121,8 +122,9 @@ impl Executor<'_> {
         };
         let mut provider = agent::provider(agent.clone());
         let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
-        let effect = provider.ask(message.clone(), surroundings);
-        let key = EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Judge };
+        let effect = provider.ask(&Chat::new(message.clone(), None), surroundings);
+        let (at, as_of) = (task.at.clone(), task.as_of);
+        let key = EffectKey { at, as_of, attempt: 1, role: Role::Judge, exchange: 0 };
         // What is judged is on disk before the judge hears of it: the action is not done again.
         let barrier = Barrier::Event(view.as_of);
         let began = driver.moment();

@@ -189,6 +189,7 @@ impl<'p> Executor<'p> {
                 as_of: task.as_of,
                 attempt: 1,
                 role: effect::Role::Worktree,
+                exchange: 0,
             };
             let effect = Effect::EnterWorktree { item, entry: self.worktree_entry(&command) };
             let barrier = Barrier::Nothing;

@@ -328,7 +328,7 @@ pub fn timed_out(timeout: Option<Duration>, cut_short: Option<&Limit>) -> Failur
 }
 
 /// The failure of a step whose item, phase or loop has no time left.
-pub(super) fn limit_reached(limit: &Limit) -> Failure {
+pub(crate) fn limit_reached(limit: &Limit) -> Failure {
     let message = format!("the {} timed out after {}", limit.scope, words::duration(limit.allowed));
     Failure::new(FailureKind::Timeout, message)
 }

@@ -17,6 +17,7 @@ use super::driver::{Driver, SecretView, StepSite, make_question};
 use super::effect::Effect;
 use super::result::StepResult;
 use super::{Executor, Pending, PendingStage};
+use crate::agent::chat::Chat;
 use crate::agent::{self, AgentSurroundings};
 use crate::evaluate::{self, Act, FieldErrors, Resolved};
 use crate::judge::Verdict;
@@ -65,7 +66,7 @@ impl Executor<'_> {
                 };
                 resolved.timeout = secret.timeout;
                 let (task, step) = (pending.task.clone(), self.step(&pending.task));
-                let (again, effect) = self.attempt_effect(
+                let (mut again, mut effect) = self.attempt_effect(
                     task,
                     step,
                     resolved,
@@ -73,6 +74,10 @@ impl Executor<'_> {
                     pending.began,
                     pending.cut_short,
                 );
+                if let (Some(again), Some(masked)) = (&mut again.conversation, &pending.conversation) {
+                    again.follow(masked);
+                    effect = again.ask(pending.left);
+                }
                 if let Effect::WriteFile(_) = effect {
                     // The size of what is written; the text with masks has another one.
                     pending.known = again.known;
@@ -95,7 +100,7 @@ impl Executor<'_> {
                     return Ok(nothing_to_reveal());
                 };
                 let surroundings = AgentSurroundings { env, cwd, limits };
-                Ok(Ok(agent::provider(agent).ask(message, surroundings)))
+                Ok(Ok(agent::provider(agent).ask(&Chat::new(message, None), surroundings)))
             }
             PendingStage::Source(pending) => {
                 let Some(view) = &pending.secret_view else { return Ok(nothing_to_reveal()) };

@@ -65,6 +65,7 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
         ("as_of", key.as_of.into()),
         ("attempt", u64::from(key.attempt).into()),
         ("role", key.role.name().into()),
+        ("exchange", u64::from(key.exchange).into()),
         ("kind", kind.into()),
         ("spec", spec),
     ]))
@@ -79,7 +80,8 @@ pub fn decode_effect(value: &Value) -> Read<(EffectKey, Effect)> {
         return wrong(format!("unknown role `{role}`"));
     };
     let at = Address::parse(fields.text("at")?).map_err(|error| EffectWireError(error.to_string()))?;
-    let key = EffectKey { at, as_of: fields.int("as_of")?, attempt: fields.int("attempt")?, role };
+    let (as_of, attempt) = (fields.int("as_of")?, fields.int("attempt")?);
+    let key = EffectKey { at, as_of, attempt, role, exchange: fields.int("exchange")? };
     let spec = fields.get("spec")?;
     let effect = match fields.text("kind")? {
         "process" => Effect::Process(read_process_spec(spec)?),
@@ -586,7 +588,7 @@ mod tests {
 
     fn key() -> EffectKey {
         let at = Address::parse("map[17]/2").unwrap();
-        EffectKey { at, as_of: 41, attempt: 2, role: Role::Act }
+        EffectKey { at, as_of: 41, attempt: 2, role: Role::Act, exchange: 1 }
     }
 
     fn effect_limits() -> EffectLimits {

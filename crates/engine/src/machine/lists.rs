@@ -65,6 +65,8 @@ impl Machine {
             stage,
             attempts: 0,
             started: None,
+            exchanges: Vec::new(),
+            keeps_exchanges: false,
             base: 0,
             output: None,
             before: None,

@@ -178,6 +178,10 @@ struct ActiveStep {
     attempts: u32,
     /// The event that began the last of them.
     started: Option<Seq>,
+    /// What the agent of the attempt under way, or of one before it that it goes on with, said so far.
+    exchanges: Vec<Seq>,
+    /// Whether the next attempt goes on with them.
+    keeps_exchanges: bool,
     /// Attempts before the last resume after a failure.
     base: u32,
     /// The event with its output.
@@ -450,9 +454,21 @@ impl Machine {
                         active.stage = StepStage::Running;
                         active.attempts = *attempt;
                         active.started = Some(event.seq);
+                        if !rerun && !std::mem::take(&mut active.keeps_exchanges) {
+                            active.exchanges.clear();
+                        }
                         self.acted(&event.at);
                     }
-                    EventKind::Retrying { until, .. } if active.stage == StepStage::Running => {
+                    EventKind::Exchanged { number, .. }
+                        if active.stage == StepStage::Running
+                            && *number as usize == active.exchanges.len() + 1 =>
+                    {
+                        active.exchanges.push(event.seq);
+                    }
+                    EventKind::Retrying { until, keeps_exchanges, .. }
+                        if active.stage == StepStage::Running =>
+                    {
+                        active.keeps_exchanges = *keeps_exchanges;
                         active.stage = StepStage::Waiting(Pause { since: event.time, until: *until });
                         // The next attempt must not begin before this is on disk; it sees the same names.
                         active.as_of = event.seq;
@@ -540,7 +556,7 @@ impl Machine {
         let step = &self.plan.steps[step as usize].step;
         match step.action {
             Action::Workflow(_) => OnCrash::Rerun,
-            _ => in_flight.unwrap_or(step.on_crash),
+            _ => in_flight.unwrap_or_else(|| self.plan.workflow.on_crash(step)),
         }
     }
 

@@ -36,8 +36,21 @@ impl Machine {
         let path = if may_keep { self.path() } else { None };
         let is_kept = may_keep && !active.has_acted;
         let names = View { may_keep, is_kept, path, ..names };
-        let view =
-            View { as_of, attempts, started, limit, is_judged: judging, result, state, outcome, ..names };
+        // An attempt that begins anew has nothing to go on with.
+        let goes_on = active.stage == StepStage::Running || active.keeps_exchanges;
+        let exchanges = if goes_on { active.exchanges.clone() } else { Vec::new() };
+        let view = View {
+            as_of,
+            attempts,
+            started,
+            exchanges,
+            limit,
+            is_judged: judging,
+            result,
+            state,
+            outcome,
+            ..names
+        };
         let acting = if judging { self.acting(active, &view) } else { None };
         View { acting: acting.map(Box::new), ..view }
     }

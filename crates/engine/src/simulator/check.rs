@@ -127,7 +127,8 @@ impl PromiseChecker {
         let ended = self.facts.ended;
         let same = |known: &Execution| known.fated == *fated && known.attempt == *attempt;
         let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
-        let on_crash = at.step(&self.plan).map(|step| self.plan.steps[step as usize].step.on_crash);
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let on_crash = step.map(|step| self.plan.workflow.on_crash(step));
         for (known, _) in earlier {
             self.not(known.life == *life, || format!("attempt {attempt} of `{at}` is made twice"))?;
             let calm = !self.abrupt.contains(&known.life);

@@ -36,6 +36,7 @@ pub enum FailureKind {
     Evaluation,
     Http,
     Tool,
+    Agent,
     File,
     Crash,
     Items,
@@ -51,7 +52,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the reference.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::ExitCode,
         Self::Signal,
         Self::Timeout,
@@ -62,6 +63,7 @@ impl FailureKind {
         Self::Evaluation,
         Self::Http,
         Self::Tool,
+        Self::Agent,
         Self::File,
         Self::Crash,
         Self::Items,
@@ -88,6 +90,7 @@ impl FailureKind {
             Self::Evaluation => "Evaluation",
             Self::Http => "Http",
             Self::Tool => "Tool",
+            Self::Agent => "Agent",
             Self::File => "File",
             Self::Crash => "Crash",
             Self::Items => "Items",
@@ -123,6 +126,9 @@ impl FailureKind {
             Self::Http => "the server could not be reached, or answered with a status other than 2xx",
             Self::Tool => {
                 "the tool reported a failure, rejected its parameters, does not exist, or its server exited"
+            }
+            Self::Agent => {
+                "the model refused to answer, its answer was cut off, or what the provider sent cannot be read"
             }
             Self::File => "a file could not be read or written, or has no recorded answer to the message",
             Self::Crash => {

@@ -41,6 +41,10 @@ pub mod field_names {
     pub const AGENT_ID: &str = "agent_id";
     pub const AGENT_NAME: &str = "agent_name";
     pub const MODEL_USED: &str = "model_used";
+    pub const INPUT_TOKENS: &str = "input_tokens";
+    pub const OUTPUT_TOKENS: &str = "output_tokens";
+    pub const TOTAL_TOKENS: &str = "total_tokens";
+    pub const TOTAL_COST_USD: &str = "total_cost_usd";
     pub const TOOL_NAME: &str = "tool_name";
     pub const TOOL_VERSION: &str = "tool_version";
     pub const PARAMETERS: &str = "parameters";
@@ -81,6 +85,10 @@ const fn field(name: &'static str, kind: Type, doc: &'static str) -> OutputField
 
 const fn optional(name: &'static str, kind: Type, doc: &'static str) -> OutputField {
     OutputField { name, kind: Some(kind), optional: true, doc }
+}
+
+const fn number(name: &'static str, doc: &'static str) -> OutputField {
+    OutputField { name, kind: Some(Type::Decimal), optional: true, doc }
 }
 
 const fn any(name: &'static str, doc: &'static str) -> OutputField {
@@ -242,13 +250,21 @@ static AGENT: StepOutput = StepOutput {
         field(names::MESSAGES_CREATED, Type::Int, "the number of messages that the agent wrote"),
         field(names::FINAL_RESPONSE, Type::Text, "the answer as text"),
         any(names::THREAD_ID, "the id of the conversation, if the agent has one"),
-        any(names::OUTPUT, "the answer in the format of `capture_format`, if that is not `text`"),
+        any(
+            names::OUTPUT,
+            "the JSON value of the answer, if the step has `output`; or the answer in the format of \
+             `capture_format`, if that is not `text`",
+        ),
     ],
     meta: &[
         &[
             field(names::AGENT_ID, Type::Text, "the agent that was asked"),
             field(names::AGENT_NAME, Type::Text, "the same as `agent_id`"),
-            optional(names::MODEL_USED, Type::Text, "the `model` of the agent"),
+            optional(names::MODEL_USED, Type::Text, "the model that answered, or the `model` of the agent"),
+            optional(names::INPUT_TOKENS, Type::Int, "the tokens that the agent read, if it says so"),
+            optional(names::OUTPUT_TOKENS, Type::Int, "the tokens that the agent wrote, if it says so"),
+            optional(names::TOTAL_TOKENS, Type::Int, "both together"),
+            number(names::TOTAL_COST_USD, "what the answer cost in US dollars, if that is known"),
         ],
         &PROGRAM_META,
     ],

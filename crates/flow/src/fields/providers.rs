@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::table::{choice, key};
-use super::{AGENT, Choice, InheritedKeys, KeyKind, ObjectSpec};
+use super::{AGENT, Choice, InheritedKeys, KeyKind, KeySpec, ObjectSpec};
 
 /// How an agent is asked: a row of [`PROVIDERS`].
 pub struct ProviderSpec {
@@ -16,6 +16,8 @@ pub struct ProviderSpec {
     pub word: Choice,
     /// Whether a program answers, so that there is an exit code.
     pub is_program: bool,
+    /// Whether an answer costs money, so that it is not asked for twice without anybody knowing.
+    pub is_paid: bool,
     /// The agents that it asks. Their own keys are settings: a list of text is a program with its arguments, text is
     /// text with references, and any other kind is a value with references.
     pub object: ObjectSpec,
@@ -26,6 +28,12 @@ pub struct ProviderSpec {
 pub enum ProviderName {
     /// A local program.
     Command,
+    /// Claude Code, asked without a terminal.
+    Claude,
+    /// The Messages API of Anthropic.
+    Anthropic,
+    /// The Chat Completions API of OpenAI, and whatever speaks it.
+    OpenAi,
     /// Answers that were recorded before.
     Replay,
 }
@@ -35,12 +43,32 @@ const fn every_agent() -> InheritedKeys {
     InheritedKeys { object: &AGENT, without: &[], only_shareable: false }
 }
 
+/// The keys that every agent has, where the provider has a `model` of its own.
+const fn every_agent_with_model() -> InheritedKeys {
+    InheritedKeys { object: &AGENT, without: &["model"], only_shareable: false }
+}
+
+const MODEL: KeySpec = key("model", KeyKind::Text, "name of the model");
+const SYSTEM: KeySpec =
+    key("system", KeyKind::Text, "what the model is told before the conversation, such as its role");
+const API_KEY: KeySpec =
+    key("api_key", KeyKind::Text, "the key of the API. It is read from a secret: `${secrets.NAME}`");
+const HEADERS: KeySpec =
+    key("headers", KeyKind::Map(&KeyKind::Text), "headers of every request, beside those of the protocol");
+const TEMPERATURE: KeySpec = key("temperature", KeyKind::Value, "the temperature of the model, a number");
+const PRICE: KeySpec = key(
+    "price",
+    KeyKind::Value,
+    "what a million tokens cost in US dollars: `{input: 3, output: 15}`. Without it the cost of an answer is not known",
+);
+
 /// Every provider. An agent that names none has the first.
-pub static PROVIDERS: [ProviderSpec; 2] = [
+pub static PROVIDERS: [ProviderSpec; 5] = [
     ProviderSpec {
         name: ProviderName::Command,
         word: choice("command", "a local program"),
         is_program: true,
+        is_paid: false,
         object: ObjectSpec {
             name: "command_agent",
             title: "an agent",
@@ -51,9 +79,100 @@ pub static PROVIDERS: [ProviderSpec; 2] = [
         },
     },
     ProviderSpec {
+        name: ProviderName::Claude,
+        word: choice("claude", "Claude Code, the program `claude`"),
+        is_program: true,
+        is_paid: true,
+        object: ObjectSpec {
+            name: "claude_agent",
+            title: "a `claude` agent",
+            doc: "`provider: claude`, Claude Code as a program. It may use its own tools, reports what it cost, and has \
+                  conversations that go on",
+            keys: &[
+                key(
+                    "program",
+                    KeyKind::List(&KeyKind::Text),
+                    "program and its first arguments. Default: `claude`",
+                ),
+                MODEL,
+                key("system", KeyKind::Text, "text to add to the system prompt of Claude Code"),
+                key(
+                    "allowed_tools",
+                    KeyKind::Value,
+                    "the tools that it may use without asking, a list of texts such as `Read` or `Bash(git log:*)`",
+                ),
+                key("max_turns", KeyKind::Value, "maximum number of turns that it may take, a whole number"),
+                key(
+                    "permission_mode",
+                    KeyKind::Text,
+                    "how Claude Code asks for permissions, such as `acceptEdits`",
+                ),
+            ],
+            base: Some(every_agent_with_model()),
+        },
+    },
+    ProviderSpec {
+        name: ProviderName::Anthropic,
+        word: choice("anthropic", "the Messages API of Anthropic"),
+        is_program: false,
+        is_paid: true,
+        object: ObjectSpec {
+            name: "anthropic_agent",
+            title: "an `anthropic` agent",
+            doc: "`provider: anthropic`, a model behind the Messages API of Anthropic",
+            keys: &[
+                MODEL.required(),
+                API_KEY.required(),
+                key(
+                    "base_url",
+                    KeyKind::Text,
+                    "URL in front of `/v1/messages`. Default: `https://api.anthropic.com`",
+                ),
+                HEADERS,
+                SYSTEM,
+                key(
+                    "max_tokens",
+                    KeyKind::Value,
+                    "maximum number of tokens of an answer, a whole number. Default: 8192",
+                ),
+                TEMPERATURE,
+                PRICE,
+            ],
+            base: Some(every_agent_with_model()),
+        },
+    },
+    ProviderSpec {
+        name: ProviderName::OpenAi,
+        word: choice("openai", "the Chat Completions API of OpenAI, and servers that speak it"),
+        is_program: false,
+        is_paid: true,
+        object: ObjectSpec {
+            name: "openai_agent",
+            title: "an `openai` agent",
+            doc: "`provider: openai`, a model behind the Chat Completions API: of OpenAI, or of any server that speaks it, \
+                  such as Ollama, vLLM or OpenRouter",
+            keys: &[
+                MODEL.required(),
+                API_KEY,
+                key(
+                    "base_url",
+                    KeyKind::Text,
+                    "URL in front of `/chat/completions`. Default: `https://api.openai.com/v1`",
+                ),
+                HEADERS,
+                SYSTEM,
+                key("max_tokens", KeyKind::Value, "maximum number of tokens of an answer, a whole number"),
+                TEMPERATURE,
+                PRICE,
+            ],
+            base: Some(every_agent_with_model()),
+        },
+    },
+    ProviderSpec {
         name: ProviderName::Replay,
         word: choice("replay", "recorded answers"),
         is_program: false,
+        is_paid: false,
         object: ObjectSpec {
             name: "replay_agent",
             title: "a `replay` agent",

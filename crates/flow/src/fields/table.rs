@@ -395,6 +395,20 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         key("message", KeyKind::Text, "message to send to the agent").on(&[Agent]),
         key("claude", KeyKind::Text, "short for `agent: claude` with this `message`").on(&[Agent]),
         key(
+            "output",
+            KeyKind::Fixed(Form::Any),
+            "what the answer must be: types such as `{score: int, reason: text, tags: [text]}`, or a JSON Schema. The \
+             JSON value of the answer is read as `${STEP.result.output}`",
+        )
+        .on(&[Agent]),
+        key(
+            "ask_again",
+            KeyKind::Fixed(Form::Count(0)),
+            "how often the agent is asked again, with the reason, if its answer does not fit `output`",
+        )
+        .default("2")
+        .on(&[Agent]),
+        key(
             "http",
             KeyKind::Object(&HTTP),
             "HTTP request to send. The response becomes the value of the step",
@@ -519,9 +533,9 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
                 choice("fail", "the step fails"),
                 choice("ask", "the run waits for a decision"),
             ])),
-            "what happens to the step if Threadline was killed while the step ran",
+            "what happens to the step if Threadline was killed while the step ran. Default: `rerun`, and `ask` for agents \
+             whose answers cost money",
         )
-        .default("rerun")
         .on(&[Shell, Argv, Agent, Http, Tool, WriteFile])
         .shareable(),
         key(

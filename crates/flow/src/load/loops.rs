@@ -151,7 +151,8 @@ impl WorkflowLoader {
                     agent.origin.span = short.entry.key_span;
                     agent
                 };
-                Some(Action::Agent { agent, message })
+                let answer = self.read_answer(fields);
+                Some(Action::Agent { agent, message, answer })
             }
             Some("mcp_tool") => {
                 self.check_applies(fields, ActionName::Tool);

@@ -39,6 +39,9 @@ pub use expand::named_parts;
 use read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use threadline_lang::source::{SourceFile, TreeNode};
 
+/// The setting of an agent that has to be a secret.
+const API_KEY_NAME: &str = "api_key";
+
 /// The agent that needs no declaration, and its command.
 const DEFAULT_AGENT: (&str, [&str; 2]) = ("claude", ["claude", "-p"]);
 
@@ -492,10 +495,28 @@ impl WorkflowLoader {
                 let words = self.read_templates(fields, key.name);
                 SettingTemplate::Program(self.check_program(words, fields.get(key.name), key.name)?)
             }
-            KeyKind::Text => SettingTemplate::Text(self.read_template_of(fields, key.name)?),
+            KeyKind::Text => {
+                let text = self.read_template_of(fields, key.name)?;
+                if key.name == API_KEY_NAME {
+                    self.check_api_key(&text);
+                }
+                SettingTemplate::Text(text)
+            }
             _ => SettingTemplate::Value(self.read_document_of(fields, key.name)?),
         };
         Some(AgentSetting { key: key.name, value })
+    }
+
+    /// What is not a secret is recorded, shown and kept.
+    fn check_api_key(&mut self, key: &Field<Template>) {
+        let references = key.value.references();
+        let is_secret =
+            !references.is_empty() && references.iter().all(|reference| reference.root == "secrets");
+        if !is_secret {
+            let message = "`api_key` must be read from a secret: everything else is recorded";
+            let hint = "declare it, as in `secrets: {API_KEY: {env: API_KEY}}`, and write `api_key: ${secrets.API_KEY}`";
+            self.report(Check::KeyNotSecret.at(key.origin.span, message).hint(hint));
+        }
     }
 
     fn read_imports(&mut self, fields: &ObjectFields<'_>) -> Vec<Import> {

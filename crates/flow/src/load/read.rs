@@ -323,6 +323,18 @@ impl WorkflowLoader {
         self.read_setting_at(place, key.name, Check::WrongType, form, |value| form.count(value))
     }
 
+    /// Reads a small number that cannot be a reference.
+    pub(super) fn read_fixed_count(&mut self, fields: &ObjectFields<'_>, name: &str) -> Option<u32> {
+        let place = fields.get(name)?;
+        let form = fields.object.known(name).form();
+        let read = form.count(&place.node.value).and_then(|count| u32::try_from(count).ok());
+        if read.is_none() {
+            let problem = bad_form(Check::WrongType, place.node, name, form);
+            self.report(problem);
+        }
+        read
+    }
+
     /// Reads a duration that cannot be a reference.
     pub(super) fn read_fixed_duration(&mut self, fields: &ObjectFields<'_>, name: &str) -> Option<Duration> {
         let place = fields.get(name)?;
@@ -540,6 +552,12 @@ impl WorkflowLoader {
         for found in fields.all() {
             let on = found.key.on;
             if on.is_empty() || on.contains(&action) {
+                continue;
+            }
+            // Other systems have a key of that name, for every step.
+            if fields.object.find_unsupported(found.written).is_some() {
+                let problem = unknown_key(fields.object, found.written, found.entry.key_span, 0);
+                self.report(unless_present(problem, fields.place.node));
                 continue;
             }
             let actions = words::code_list(on.iter().map(|action| action.key()), "and");

@@ -14,8 +14,8 @@ use crate::checks::Check;
 use crate::fields::{ActionName, FailureKind, ObjectSpec, RETRY, STEP, WRITE_FILE};
 use crate::forms;
 use crate::model::{
-    Action, Backoff, CaptureFormat, FailureMatch, Field, FileFormat, ForEach, OnCrash, Retry,
-    RetryConditions, SecretOutput, Step, WriteFile,
+    ASK_AGAIN, Action, AnswerFormat, Backoff, CaptureFormat, FailureMatch, Field, FileFormat, ForEach,
+    OnCrash, Retry, RetryConditions, SecretOutput, Step, WriteFile, is_schema, schema_of,
 };
 
 impl WorkflowLoader {
@@ -98,11 +98,11 @@ impl WorkflowLoader {
             timeout: self.read_time_limit(fields, "timeout").or_else(|| self.read_http_timeout(fields)),
             idle_timeout: self.read_time_limit(fields, "idle_timeout"),
             retry: self.read_retry(fields),
-            on_crash: match self.read_choice(fields, "on_crash") {
-                Some("fail") => OnCrash::Fail,
-                Some("ask") => OnCrash::Ask,
+            on_crash: self.read_choice(fields, "on_crash").map(|word| match word {
+                "fail" => OnCrash::Fail,
+                "ask" => OnCrash::Ask,
                 _ => OnCrash::Rerun,
-            },
+            }),
             on_failure,
             on_success,
             finally,
@@ -219,7 +219,8 @@ impl WorkflowLoader {
                 self.report(Check::MissingKey.at(span, "`agent` needs `message`"));
             }
             let message = self.read_template_of(fields, "message");
-            return Some(Action::Agent { agent: agent?, message: message? });
+            let answer = self.read_answer(fields);
+            return Some(Action::Agent { agent: agent?, message: message?, answer });
         };
         for key in ["agent", "message"] {
             if let Some(found) = fields.found(key) {
@@ -233,7 +234,44 @@ impl WorkflowLoader {
         let message = self.read_template(&place, "claude")?;
         let mut agent = place.field(EcoString::from("claude"));
         agent.origin.span = short.entry.key_span;
-        Some(Action::Agent { agent, message })
+        let answer = self.read_answer(fields);
+        Some(Action::Agent { agent, message, answer })
+    }
+
+    /// Reads `output` and `ask_again`: the form that the answer of an agent must have.
+    pub(super) fn read_answer(&mut self, fields: &ObjectFields<'_>) -> Option<Arc<AnswerFormat>> {
+        let ask_again = self.read_fixed_count(fields, "ask_again");
+        let Some(place) = fields.get("output") else {
+            if let Some(found) = fields.found("ask_again") {
+                let message = "`ask_again` needs `output`: without it every answer fits";
+                self.report(Check::MissingKey.at(found.entry.key_span, message));
+            }
+            return None;
+        };
+        if let Some(found) = fields.found("capture_format") {
+            let message = "`output` says what the answer is, so it cannot be combined with `capture_format`";
+            self.report(Check::ConflictingKeys.at(found.entry.key_span, message).hint("remove it"));
+        }
+        let written = &place.node.value;
+        let schema = if is_schema(written) { Ok(written.clone()) } else { schema_of(written) };
+        let format = match schema {
+            Ok(schema) => AnswerFormat::of_schema(schema).map_err(|why| (why, None)),
+            Err(error) => Err((error.message, error.hint)),
+        };
+        match format {
+            Ok(mut format) => {
+                format.ask_again = ask_again.unwrap_or(ASK_AGAIN);
+                Some(Arc::new(format))
+            }
+            Err((why, hint)) => {
+                let problem = Check::WrongType.at(span_of(place.node), format!("`output`: {why}"));
+                self.report(match hint {
+                    Some(hint) => problem.hint(hint),
+                    None => problem,
+                });
+                None
+            }
+        }
     }
 
     fn read_write_file(&mut self, fields: &ObjectFields<'_>) -> Option<Action> {

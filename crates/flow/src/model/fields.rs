@@ -428,7 +428,7 @@ impl<'f> Walk<'f> {
                 let name = if self.of_tool { "params.argv" } else { "argv" };
                 self.add_as("argv", name, FieldKind::Argv(words));
             }
-            Action::Agent { agent, message } => {
+            Action::Agent { agent, message, answer: _ } => {
                 self.add_as("message", Self::written(&message.origin, "message"), FieldKind::Text(message));
                 self.agent(&agent.value);
             }

@@ -69,10 +69,13 @@ impl Checker<'_> {
         match &step.action {
             Action::Shell { .. } | Action::Argv(_) => of_format(step.format),
             Action::Value(document) => self.document_shape(self.reader(number, Moment::Attempt), document),
-            Action::Agent { .. } => {
-                let answer = of_format(step.format);
+            Action::Agent { answer: format, .. } => {
+                let answer = match format {
+                    Some(format) => format.shape().clone(),
+                    None => of_format(step.format).nullable(),
+                };
                 let field = |name: &EcoString, shape: &ValueShape| {
-                    if name == field_names::OUTPUT { answer.clone().nullable() } else { shape.clone() }
+                    if name == field_names::OUTPUT { answer.clone() } else { shape.clone() }
                 };
                 let known = object_of(output.value.iter());
                 let fields = known.fields().unwrap_or_default().iter();

@@ -145,8 +145,13 @@ pub fn fields_of<F: DatumForm>(
                 ("computed", computed_list(computed, form)?),
             ],
         ),
-        EventKind::Retrying { output, until } => {
-            ("retrying", vec![("output", output_value(output, form)?), ("until", (*until).into())])
+        EventKind::Exchanged { number, output } => {
+            ("exchanged", vec![("number", u64::from(*number).into()), ("output", output_value(output, form)?)])
+        }
+        EventKind::Retrying { output, until, keeps_exchanges } => {
+            let mut fields = vec![("output", output_value(output, form)?), ("until", (*until).into())];
+            fields.extend(keeps_exchanges.then(|| ("keeps_exchanges", true.into())));
+            ("retrying", fields)
         }
         EventKind::Unresolved { as_of, computed, output } => (
             "unresolved",
@@ -233,7 +238,18 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
             value: read_datum(reader.value("value")?)?,
             computed: read_computed_list(reader)?,
         },
-        "retrying" => EventKind::Retrying { output: read_output(reader)?, until: reader.int("until")? },
+        "exchanged" => EventKind::Exchanged {
+            number: u32::try_from(reader.count("number")?).map_err(|_| "`number` is too large".to_owned())?,
+            output: read_output(reader)?,
+        },
+        "retrying" => EventKind::Retrying {
+            output: read_output(reader)?,
+            until: reader.int("until")?,
+            // Journals from before conversations do not say it.
+            keeps_exchanges: reader
+                .optional("keeps_exchanges")
+                .is_some_and(|value| value.as_bool() == Some(true)),
+        },
         "unresolved" => EventKind::Unresolved {
             as_of: reader.count("as_of")?,
             computed: read_computed_list(reader)?,

@@ -1,0 +1,161 @@
+//! The one JSON value of an answer: taken out of prose and fences, and nothing mended on the way.
+//!
+//! An answer that holds none, or more than one, is not guessed at: the error says why, so that the agent can be
+//! asked again.
+
+use threadline_flow::model::AnswerFormat;
+use threadline_lang::diag::preview;
+use threadline_lang::{Limits, Value, data};
+
+/// The value of an answer, as the format reads it; or why the answer does not fit, as a part of a sentence about it.
+pub(crate) fn read(text: &str, format: &AnswerFormat) -> Result<Value, String> {
+    let value = find(text)?;
+    format.read(value).map_err(|why| format!("does not fit the JSON Schema: {why}"))
+}
+
+/// The JSON value of an answer.
+fn find(text: &str) -> Result<Value, String> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if text.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    let whole = match read_json(text) {
+        Ok(value) => return Ok(value),
+        Err(why) => why,
+    };
+    let fenced = fenced(text);
+    if let Some(problem) = fenced.unclosed {
+        return Err(problem.to_owned());
+    }
+    let blocks: Vec<&str> =
+        fenced.blocks.into_iter().filter(|block| block.is_json).map(|block| block.text).collect();
+    if !blocks.is_empty() {
+        return only(blocks.iter().map(|block| read_json(block)).collect(), "fenced block");
+    }
+    let spans = spans(text);
+    if spans.is_empty() {
+        if text.starts_with(['{', '[']) {
+            return Err(format!("is not JSON: {whole}"));
+        }
+        return Err(format!("holds no JSON value: {}", preview(&Value::from(text))));
+    }
+    only(spans.into_iter().map(read_json).collect(), "JSON value")
+}
+
+/// The only value of several places that could hold one.
+fn only(found: Vec<Result<Value, String>>, noun: &str) -> Result<Value, String> {
+    let count = found.iter().filter(|value| value.is_ok()).count();
+    if count > 1 {
+        return Err(format!("holds {count} {noun}s, and exactly one is needed"));
+    }
+    let mut why = String::new();
+    for value in found {
+        match value {
+            Ok(value) if count == 1 => return Ok(value),
+            Ok(_) => {}
+            Err(error) if why.is_empty() => why = error,
+            Err(_) => {}
+        }
+    }
+    Err(format!("is not JSON: {why}"))
+}
+
+fn read_json(text: &str) -> Result<Value, String> {
+    data::json::read_value(text.trim(), &Limits::DEFAULT).map_err(|error| error.to_string())
+}
+
+/// The fenced blocks of a text.
+struct Fences<'t> {
+    blocks: Vec<FencedBlock<'t>>,
+    /// What to say of a fence that is never closed.
+    unclosed: Option<&'static str>,
+}
+
+struct FencedBlock<'t> {
+    text: &'t str,
+    /// Whether it can be the answer: it says that it is JSON, or says nothing and begins like it.
+    is_json: bool,
+}
+
+fn fenced(text: &str) -> Fences<'_> {
+    let mut blocks = Vec::new();
+    // Where the block under way begins, the backticks of its fence, and whether it can be the answer.
+    let mut open: Option<(usize, usize, String)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let (start, end) = (at, at + line.len());
+        at = end;
+        let trimmed = line.trim();
+        let ticks = trimmed.len() - trimmed.trim_start_matches('`').len();
+        match &open {
+            Some((from, fence, language)) if ticks >= *fence && trimmed.len() == ticks => {
+                let text = &text[*from..start];
+                let begins = text.trim_start().starts_with(['{', '[']);
+                let is_json =
+                    matches!(language.as_str(), "json" | "jsonc" | "json5") || language.is_empty() && begins;
+                blocks.push(FencedBlock { text, is_json });
+                open = None;
+            }
+            None if ticks >= 3 && !trimmed[ticks..].contains('`') => {
+                open = Some((end, ticks, trimmed[ticks..].trim().to_ascii_lowercase()));
+            }
+            _ => {}
+        }
+    }
+    let unclosed = open.is_some().then_some("ends inside a fenced block: it was cut off");
+    Fences { blocks, unclosed }
+}
+
+/// The outermost objects and lists in prose, each up to its last bracket. One that is never closed reaches to the
+/// end of the text.
+fn spans(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(offset) = bytes[at..].iter().position(|byte| matches!(byte, b'{' | b'[')) {
+        let start = at + offset;
+        let end = closing(bytes, start).unwrap_or(bytes.len());
+        let span = &text[start..end];
+        // What a bracket of prose encloses is no value: `[see above]`, `{like this}`.
+        if begins_like_json(span) {
+            found.push(span);
+            at = end;
+        } else {
+            at = start + 1;
+        }
+    }
+    found
+}
+
+/// Where the bracket at `start` is closed: behind the closing one.
+fn closing(bytes: &[u8], start: usize) -> Option<usize> {
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    for (at, byte) in bytes.iter().enumerate().skip(start) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether what stands behind the bracket could be JSON: a field, an element, or the closing bracket.
+fn begins_like_json(span: &str) -> bool {
+    let inside = span[1..].trim_start();
+    let Some(first) = inside.chars().next() else { return false };
+    if span.starts_with('{') {
+        return matches!(first, '"' | '}' | '\'');
+    }
+    let is_word = ["true", "false", "null"].iter().any(|word| inside.starts_with(word));
+    matches!(first, '"' | '{' | '[' | ']' | '-') || is_word || first.is_ascii_digit()
+}

@@ -762,10 +762,27 @@ fn error_of(output: &Output) -> String {
 }
 
 fn result_of(output: &Output) -> String {
+    let used = used_by(output);
     match &output.value {
-        Datum::Here(value) => format!("→ {}", preview(value)),
-        Datum::Stored { len, .. } => format!("→ {len} bytes"),
+        Datum::Here(value) => format!("→ {}{used}", preview(answer_in(output, value))),
+        Datum::Stored { len, .. } => format!("→ {len} bytes{used}"),
     }
+}
+
+/// What an agent answered, without what surrounds it; of any other step its value.
+pub(crate) fn answer_in<'v>(output: &Output, value: &'v Value) -> &'v Value {
+    let is_agent = output.meta.get(names::AGENT_ID).is_some();
+    let answer = || value.get(names::OUTPUT).or_else(|| value.get(names::FINAL_RESPONSE));
+    if is_agent { answer().unwrap_or(value) } else { value }
+}
+
+/// What an answer used, behind it: `  (1250 tokens, $0.02)`.
+fn used_by(output: &Output) -> String {
+    let tokens = output.meta.get(names::TOTAL_TOKENS).and_then(Value::as_i64);
+    let tokens = tokens.map(|tokens| words::count(tokens, "token"));
+    let cost = output.meta.get(names::TOTAL_COST_USD).map(|cost| format!("${cost}"));
+    let used: Vec<String> = tokens.into_iter().chain(cost).collect();
+    if used.is_empty() { String::new() } else { format!("  ({})", used.join(", ")) }
 }
 
 #[cfg(test)]

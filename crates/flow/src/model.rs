@@ -28,7 +28,7 @@ mod fields;
 mod retry;
 
 pub use answer::{ASK_AGAIN, AnswerFormat};
-pub(crate) use answer::{is_schema, schema_of};
+pub(crate) use answer::{ShortFormError, is_schema, schema_of};
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
     VERDICT_FORM, Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern,

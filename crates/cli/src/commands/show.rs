@@ -23,7 +23,7 @@ use crate::inputs;
 use crate::prepare::problem_reports;
 use crate::progress::Progress;
 use crate::report::{self, first_line};
-use crate::reporter::{ReportOptions, Reporter};
+use crate::reporter::{ReportOptions, Reporter, answer_in};
 use crate::stream::EventLines;
 use crate::table::Table;
 
@@ -109,9 +109,11 @@ impl StepOutputs {
         self.called = meta(names::RUN_ID);
         self.shown = match (meta(names::ERROR).or_else(|| meta(names::REASON)), &output.value) {
             (Some(error), _) => first_line(&error).to_owned(),
-            // Two quotes in a column say less than a word.
-            (None, Datum::Here(value)) if value.as_str() == Some("") => "(empty)".to_owned(),
-            (None, Datum::Here(value)) => excerpt(value),
+            (None, Datum::Here(value)) => match answer_in(output, value) {
+                // Two quotes in a column say less than a word.
+                text if text.as_str() == Some("") => "(empty)".to_owned(),
+                value => excerpt(value),
+            },
             (None, Datum::Stored { len, .. }) => format!("{len} bytes"),
         };
     }

@@ -11,7 +11,7 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::diag::{preview, words};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BAD, DIM, GOOD, LineHead, OPEN, PRINTED_LINES, Reporter, duration_of};
+use super::{BAD, DIM, GOOD, LineHead, OPEN, PRINTED_LINES, Reporter, answer_in, duration_of};
 use crate::failure_output::last_printed_line;
 use crate::loop_progress::has_ignored_failure;
 use crate::report::first_line;
@@ -50,7 +50,7 @@ impl LoopLines {
     /// A state has ended and will be judged.
     pub(super) fn remember(&mut self, output: &Output, is_kept: bool) {
         let value = match &output.value {
-            Datum::Here(value) => format!("= {}", preview(value)),
+            Datum::Here(value) => format!("= {}", preview(answer_in(output, value))),
             Datum::Stored { len, .. } => format!("= {len} bytes"),
         };
         let (time, output) = (Some(duration_of(output)), Some(output.clone()));

@@ -1,6 +1,7 @@
 //! The tests of the `threadline` binary, in one program: `cargo test -p threadline --test it cases::` runs one module.
 
 mod acceptance;
+mod agents;
 mod beside;
 mod called;
 mod cases;

@@ -173,6 +173,7 @@ pub(super) fn usage(
         let tokens = Number::int(i64::try_from(tokens?).ok()?);
         tokens.mul(price).ok()?.div(&Number::int(1_000_000)).ok()
     };
-    let cost = cost(input, of_input).zip(cost(output, of_output)).and_then(|(a, b)| a.add(&b).ok());
+    let cost =
+        cost(input, of_input).zip(cost(output, of_output)).and_then(|(a, b)| a.add(&b).ok()?.shortest().ok());
     Ok(Usage { input_tokens: input, output_tokens: output, cost })
 }

@@ -89,7 +89,8 @@ impl Usage {
             return other.clone();
         }
         let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
-        let cost = self.cost.as_ref().zip(other.cost.as_ref()).and_then(|(a, b)| a.add(b).ok());
+        let cost =
+            self.cost.as_ref().zip(other.cost.as_ref()).and_then(|(a, b)| a.add(b).ok()?.shortest().ok());
         Self {
             input_tokens: both(self.input_tokens, other.input_tokens),
             output_tokens: both(self.output_tokens, other.output_tokens),

@@ -86,7 +86,7 @@ impl PromiseChecker {
     ) -> PromiseCheck {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let began = self.facts.started.get(at);
-        let is_careful = step.is_some_and(|step| is_costly(step, effect))
+        let is_careful = step.is_some_and(|step| is_costly(&self.plan.workflow, step, effect))
             || began.is_some_and(|began| !began.computed.is_empty())
             || item_in_worktree(&self.plan, at).is_some();
         let began = began.map_or(0, |began| began.seq);

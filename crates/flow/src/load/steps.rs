@@ -15,8 +15,9 @@ use crate::fields::{ActionName, FailureKind, ObjectSpec, RETRY, STEP, WRITE_FILE
 use crate::forms;
 use crate::model::{
     ASK_AGAIN, Action, AnswerFormat, Backoff, CaptureFormat, FailureMatch, Field, FileFormat, ForEach,
-    OnCrash, Retry, RetryConditions, SecretOutput, Step, WriteFile, is_schema, schema_of,
+    OnCrash, Retry, RetryConditions, SecretOutput, ShortFormError, Step, WriteFile, is_schema, schema_of,
 };
+use crate::problem::Problem;
 
 impl WorkflowLoader {
     /// Reads the steps of a key.
@@ -254,22 +255,27 @@ impl WorkflowLoader {
         }
         let written = &place.node.value;
         let schema = if is_schema(written) { Ok(written.clone()) } else { schema_of(written) };
-        let format = match schema {
-            Ok(schema) => AnswerFormat::of_schema(schema).map_err(|why| (why, None)),
-            Err(error) => Err((error.message, error.hint)),
+        let schema = match schema {
+            Ok(schema) => AnswerFormat::of_schema(schema),
+            Err(ShortFormError { message, hint, path }) => {
+                let node = path.iter().rev().try_fold(place.node, |node, key| {
+                    if key.is_empty() { node.items().first() } else { node.get(key) }
+                });
+                let span = span_of(node.unwrap_or(place.node));
+                let problem = Check::WrongType.at(span, format!("`output`: {message}"));
+                self.report(hint.into_iter().fold(problem, Problem::hint));
+                // What reads it was not wrong.
+                return AnswerFormat::any().map(Arc::new);
+            }
         };
-        match format {
+        match schema {
             Ok(mut format) => {
                 format.ask_again = ask_again.unwrap_or(ASK_AGAIN);
                 Some(Arc::new(format))
             }
-            Err((why, hint)) => {
-                let problem = Check::WrongType.at(span_of(place.node), format!("`output`: {why}"));
-                self.report(match hint {
-                    Some(hint) => problem.hint(hint),
-                    None => problem,
-                });
-                None
+            Err(why) => {
+                self.report(Check::WrongType.at(span_of(place.node), format!("`output`: {why}")));
+                AnswerFormat::any().map(Arc::new)
             }
         }
     }

@@ -1,8 +1,6 @@
 //! The form that an agent's answer must have: a JSON Schema, what is known of a value that fits it, and what is
 //! wrong with one that does not. It takes no answer out of a text, and asks nobody.
 
-use std::fmt;
-
 use ecow::EcoString;
 use threadline_expect::JsonSchema;
 use threadline_lang::diag::{excerpt, nearest, words};
@@ -32,6 +30,11 @@ impl AnswerFormat {
         let compiled = JsonSchema::compile(&schema)?;
         let shape = schema_shape(&schema, 0);
         Ok(Self { schema, ask_again: ASK_AGAIN, compiled, shape })
+    }
+
+    /// The format of every answer.
+    pub(crate) fn any() -> Option<Self> {
+        Self::of_schema(Value::empty_object()).ok()
     }
 
     /// What is known of an answer before it is there.
@@ -211,12 +214,25 @@ pub(crate) fn is_schema(written: &Value) -> bool {
 pub(crate) struct ShortFormError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// The keys that lead to it, the innermost first; an element of a list has an empty one.
+    pub(crate) path: Vec<EcoString>,
+}
+
+impl ShortFormError {
+    fn new(message: String, hint: Option<&str>) -> Self {
+        Self { message, hint: hint.map(str::to_owned), path: Vec::new() }
+    }
+
+    /// The same, behind a key.
+    fn behind(mut self, key: &str) -> Self {
+        self.path.push(key.into());
+        self
+    }
 }
 
 /// The JSON Schema of a short form: `{score: int, reason: text, tags: [text]}`.
 pub(crate) fn schema_of(written: &Value) -> Result<Value, ShortFormError> {
-    let wrong =
-        |message: String, hint: Option<&str>| Err(ShortFormError { message, hint: hint.map(str::to_owned) });
+    let wrong = |message: String, hint: Option<&str>| Err(ShortFormError::new(message, hint));
     if let Some(word) = written.as_str() {
         return word_schema(word);
     }
@@ -225,7 +241,10 @@ pub(crate) fn schema_of(written: &Value) -> Result<Value, ShortFormError> {
             let message = format!("a list has one element, the type of all of them, not {}", items.len());
             return wrong(message, Some("write `[text]` for a list of texts"));
         };
-        let list = [("type", Value::from("array")), ("items", schema_of(element)?)];
+        let list = [
+            ("type", Value::from("array")),
+            ("items", schema_of(element).map_err(|error| error.behind(""))?),
+        ];
         return Ok(Value::record(list));
     }
     let Some(object) = written.as_object() else {
@@ -247,7 +266,8 @@ pub(crate) fn schema_of(written: &Value) -> Result<Value, ShortFormError> {
         if properties.iter().any(|(known, _): &(EcoString, Value)| known == name) {
             return wrong(format!("the field `{name}` stands twice"), None);
         }
-        properties.push((EcoString::from(name), schema_of(kind)?));
+        let schema = schema_of(kind).map_err(|error| error.behind(key.as_str()))?;
+        properties.push((EcoString::from(name), schema));
         if !is_optional {
             required.push(Value::from(name));
         }
@@ -293,11 +313,5 @@ fn word_schema(word: &str) -> Result<Value, ShortFormError> {
     let near = nearest(word, WORDS.iter().map(|(name, _)| *name).chain(["any"]));
     let types = "the types are `text`, `int`, `number`, `bool`, `list`, `object` and `any`";
     let hint = near.map_or_else(|| types.to_owned(), words::did_you_mean);
-    Err(ShortFormError { message: format!("there is no type `{word}`"), hint: Some(hint) })
-}
-
-impl fmt::Display for ShortFormError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
+    Err(ShortFormError::new(format!("there is no type `{word}`"), Some(&hint)))
 }

@@ -47,6 +47,12 @@ impl SecretField {
                 Self::Uses
             }
             FieldKind::Value(_) if acts && field.key == "body" => Self::Uses,
+            // These go into the requests of a provider, and nowhere else.
+            FieldKind::Text(_) | FieldKind::Value(_)
+                if field.owner == FieldOwner::Agent && matches!(field.key, "api_key" | "headers") =>
+            {
+                Self::Uses
+            }
             FieldKind::Text(_) if acts && matches!(field.key, "message" | "evaluate.prompt") => Self::Uses,
             _ => Self::Records,
         }

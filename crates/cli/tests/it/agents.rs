@@ -1,0 +1,280 @@
+//! Agents behind the protocols of models: asked for real, over loopback, with every way in which an answer can go
+//! wrong. The servers are checked against the libraries of the vendors in [`crate::models`].
+
+use serde_json::{Value, json};
+
+use crate::models::{ModelServer, stand_ins};
+use crate::support::{Project, report};
+
+/// A key that must be found nowhere but in requests.
+const SECRET: &str = "sk-canary-7f3a9c";
+
+/// The two protocols, with what stands behind the address in `base_url` of each.
+const PROTOCOLS: [(&str, &str); 2] = [("anthropic", ""), ("openai", "/v1")];
+
+/// Asks a model, and writes what came of it into `out.json`. `step` has more keys of the step.
+fn ask(project: &Project, server: &ModelServer, (provider, path): (&str, &str), step: &str) -> (i32, String) {
+    let url = server.url();
+    let text = format!(
+        r#"env_file: .env
+secrets: {{KEY: {{env: MODEL_KEY}}}}
+agents:
+  model:
+    provider: {provider}
+    model: test-model
+    base_url: {url}{path}/
+    api_key: ${{secrets.KEY}}
+    system: You are brief.
+    max_tokens: 100
+    price: {{input: 3, output: 15}}
+steps:
+  - id: ask
+    agent: model
+    message: How many?
+{step}
+  - write_file:
+      path: out.json
+      format: json
+      content:
+        text: ${{ask.result.final_response}}
+        output: ${{ask.result.output | default(null)}}
+        messages: ${{ask.result.messages_created}}
+        tokens: ${{ask.meta.total_tokens | default(null)}}
+        cost: ${{ask.meta.total_cost_usd | default(null)}}
+        model: ${{ask.meta.model_used}}
+        retries: ${{ask.meta.retry_count}}
+"#
+    );
+    project.write(".env", format!("MODEL_KEY={SECRET}\n").as_bytes());
+    project.write("w.yaml", text.as_bytes());
+    let outcome = project.run(&["run", "w.yaml"], b"");
+    (outcome.exit, format!("{}{}", outcome.stdout, outcome.stderr))
+}
+
+/// What the workflow wrote.
+fn written(project: &Project) -> Value {
+    project.read("out.json").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+struct Trial {
+    name: &'static str,
+    rules: Value,
+    step: &'static str,
+    exit: i32,
+    /// A part of the screen.
+    says: &'static str,
+    requests: usize,
+}
+
+fn trial(
+    name: &'static str,
+    rules: Value,
+    step: &'static str,
+    exit: i32,
+    says: &'static str,
+    requests: usize,
+) -> Trial {
+    Trial { name, rules, step, exit, says, requests }
+}
+
+/// Tries again at once.
+const RETRY: &str = "    retry: {attempts: 4, delay: 1ms}";
+
+fn trials() -> Vec<Trial> {
+    let text = |text: &str| json!([{"answer": {"text": text}}]);
+    let wire = |wire: Value| json!([{"answer": {"text": "Zwölf – twelve", "wire": wire}}]);
+    let once = |answer: Value| json!([{"times": 1, "answer": answer}, {"answer": {"text": "12"}}]);
+    let always = |answer: Value| json!([{"answer": answer}]);
+    vec![
+        trial("text", text("twelve"), "", 0, "→ \"twelve\"", 1),
+        trial("one byte at a time", wire(json!({"chunk": 1})), "", 0, "Zwölf – twelve", 1),
+        trial("CRLF", wire(json!({"newline": "crlf", "chunk": 3})), "", 0, "Zwölf – twelve", 1),
+        trial("CR", wire(json!({"newline": "cr"})), "", 0, "Zwölf – twelve", 1),
+        trial("comments", wire(json!({"comments": true})), "", 0, "Zwölf – twelve", 1),
+        trial("rate limit", once(json!({"error": 429, "headers": {"retry-after": "0"}})), RETRY, 0, "429", 2),
+        trial("500", once(json!({"error": 500})), RETRY, 0, "the provider answered 500", 2),
+        trial(
+            "cut in the middle",
+            once(json!({"text": "a longer answer", "wire": {"cut": {"after_bytes": 200}}})),
+            RETRY,
+            0,
+            "again in",
+            2,
+        ),
+        trial(
+            "malformed",
+            once(json!({"text": "x", "wire": {"malformed": "json"}})),
+            RETRY,
+            0,
+            "cannot be read",
+            2,
+        ),
+        trial("not found", always(json!({"error": 404})), "", 1, "the provider answered 404", 1),
+        trial("bad request", always(json!({"error": 400})), "", 1, "the provider answered 400", 1),
+        trial(
+            "wrong key",
+            json!({"rules": [{"answer": {"text": "x"}}], "keys": ["other"]}),
+            "",
+            1,
+            "the provider answered 401",
+            1,
+        ),
+        trial(
+            "no more than it may",
+            always(json!({"error": 500})),
+            "    retry: {attempts: 3, delay: 1ms}",
+            1,
+            "the provider answered 500",
+            3,
+        ),
+        trial("refusal", always(json!({"refusal": "I will not."})), "", 1, "the model refuses to answer", 1),
+        trial(
+            "cut off",
+            always(json!({"text": "tw", "stop": "max_tokens"})),
+            "",
+            1,
+            "cut off at `max_tokens`",
+            1,
+        ),
+        trial(
+            "typed",
+            text("{\"count\": 12, \"why\": \"eggs\"}"),
+            "    output: {count: int, why: text}",
+            0,
+            "→ {\"count\":12,\"why\":\"eggs\"}",
+            1,
+        ),
+        trial(
+            "asked again",
+            json!([{"when": {"call": 1}, "answer": {"text": "{\"count\": \"many\"}"}},
+            {"when": {"user": "cannot be used"}, "answer": {"text": "{\"count\": 12}"}}]),
+            "    output: {count: int}",
+            0,
+            "asked again",
+            2,
+        ),
+        trial(
+            "never fits",
+            text("no idea"),
+            "    output: {count: int}\n    ask_again: 1",
+            1,
+            "(asked twice)",
+            2,
+        ),
+    ]
+}
+
+#[test]
+fn every_answer_of_a_provider_is_an_answer_or_a_failure() {
+    let (mut failures, mut count) = (Vec::new(), 0);
+    for protocol in PROTOCOLS {
+        for Trial { name, rules, step, exit, says, requests } in trials() {
+            count += 1;
+            let project = Project::new();
+            let server = ModelServer::start(&project, &rules.to_string());
+            let (code, screen) = ask(&project, &server, protocol, step);
+            let asked = server.requests();
+            let mut wrong = Vec::new();
+            if code != exit {
+                wrong.push(format!("exit code {code}, not {exit}"));
+            }
+            if !screen.contains(says) {
+                wrong.push(format!("the screen does not say {says:?}"));
+            }
+            if asked.len() != requests {
+                wrong.push(format!("{} requests, not {requests}", asked.len()));
+            }
+            if screen.contains(SECRET) {
+                wrong.push("the key is on the screen".to_owned());
+            }
+            if !wrong.is_empty() {
+                let problems: Vec<&Value> = asked.iter().map(|line| &line["problem"]).collect();
+                failures.push(format!("{} {name}: {wrong:?}\n{screen}\n{problems:?}", protocol.0));
+            }
+        }
+    }
+    report(&failures, count);
+}
+
+#[test]
+fn what_an_answer_used_is_counted_and_priced_exactly() {
+    for protocol in PROTOCOLS {
+        let project = Project::new();
+        let usage = json!({"input": 1200, "output": 50});
+        let rules = json!([
+            {"when": {"call": 1}, "answer": {"text": "twelve", "usage": usage}},
+            {"answer": {"text": "{\"count\": 12}", "usage": usage}}
+        ]);
+        let server = ModelServer::start(&project, &rules.to_string());
+        let (code, screen) = ask(&project, &server, protocol, "    output: {count: int}");
+        assert_eq!(code, 0, "{screen}");
+        let written = written(&project);
+        assert_eq!(written["output"], json!({"count": 12}), "{written}");
+        assert_eq!(written["messages"], 2);
+        assert_eq!(written["tokens"], 2500);
+        // 2400 tokens at 3 dollars a million and 100 at 15.
+        assert_eq!(written["cost"].to_string(), "0.0087");
+        assert_eq!(written["model"], "test-model");
+        assert!(screen.contains("(2500 tokens, $0.0087)"), "{screen}");
+    }
+}
+
+#[test]
+fn a_request_says_what_the_workflow_says_and_the_key_is_nowhere_else() {
+    for protocol in PROTOCOLS {
+        let project = Project::new();
+        let rules = json!([{"answer": {"text": "{\"count\": 12}"}}]);
+        let server = ModelServer::start(&project, &rules.to_string());
+        let (code, screen) = ask(&project, &server, protocol, "    output: {count: int}");
+        assert_eq!(code, 0, "{screen}");
+        let asked = server.requests();
+        let [request] = &asked[..] else { panic!("{asked:?}") };
+        let (headers, body) = (&request["headers"], &request["body"]);
+        let system = match protocol.0 {
+            "anthropic" => {
+                assert_eq!(headers["x-api-key"], SECRET);
+                assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "answer"}));
+                &body["system"]
+            }
+            _ => {
+                assert_eq!(headers["authorization"], format!("Bearer {SECRET}"));
+                assert_eq!(body["response_format"]["json_schema"]["strict"], true);
+                &body["messages"][0]["content"]
+            }
+        };
+        assert_eq!(system, "You are brief.");
+        assert_eq!(body["model"], "test-model");
+        assert_eq!(body["stream"], true);
+        let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
+        assert_eq!(last["content"], "How many?", "the form is asked for by the API, not in words");
+        for entry in std::fs::read_dir(project.path().join(".threadline")).expect("a store") {
+            let path = entry.expect("a file").path();
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+            assert!(!found, "the key is in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn claude_code_answers_with_its_cost_and_session() {
+    let project = Project::new();
+    let rules = json!([{"answer": {"text": "done: {\"files\": 3}", "cost": 0.25, "usage": {"input": 100, "output": 20}}}]);
+    project.write("rules.json", rules.to_string().as_bytes());
+    let program = stand_ins().join("claude");
+    let text = format!(
+        "agents:\n  coder:\n    provider: claude\n    program: [{}]\n    model: opus\n    allowed_tools: [Read, \"Bash(git log:*)\"]\n    \
+         max_turns: 4\nenv: {{CLAUDE_STAND_IN: {}}}\nsteps:\n  - id: fix\n    agent: coder\n    message: Fix it.\n    \
+         output: {{files: int}}\n  - id: say\n    shell: echo \"${{fix.result.output.files}} ${{fix.meta.total_cost_usd}} ${{fix.result.thread_id}}\"\n",
+        program.display(),
+        project.path().display(),
+    );
+    project.write("w.yaml", text.as_bytes());
+    let outcome = project.run(&["run", "w.yaml"], b"");
+    assert_eq!(outcome.exit, 0, "{}{}", outcome.stdout, outcome.stderr);
+    let screen = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert!(screen.contains("→ {\"files\":3}  (120 tokens, $0.25)"), "{screen}");
+    let log: Value = serde_json::from_str(&project.read("log.jsonl").expect("a log")).expect("JSON");
+    assert_eq!(log["options"]["--allowedTools"], json!(["Read", "Bash(git log:*)"]));
+    assert!(screen.contains("→ \"3 0.25 "), "{screen}");
+}

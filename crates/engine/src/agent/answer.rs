@@ -4,17 +4,17 @@
 //! asked again.
 
 use threadline_flow::model::AnswerFormat;
-use threadline_lang::diag::preview;
-use threadline_lang::{Limits, Value, data};
+use threadline_lang::{Limits, Type, Value, data};
 
 /// The value of an answer, as the format reads it; or why the answer does not fit, as a part of a sentence about it.
 pub(crate) fn read(text: &str, format: &AnswerFormat) -> Result<Value, String> {
-    let value = find(text)?;
+    let types = format.shape().types;
+    let value = find(text, types.may_be(Type::Object), types.may_be(Type::List))?;
     format.read(value).map_err(|why| format!("does not fit the JSON Schema: {why}"))
 }
 
-/// The JSON value of an answer.
-fn find(text: &str) -> Result<Value, String> {
+/// The JSON value of an answer. In prose it is an object or a list, whichever can be the answer.
+fn find(text: &str, objects: bool, lists: bool) -> Result<Value, String> {
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
         return Err("is empty".to_owned());
@@ -32,12 +32,12 @@ fn find(text: &str) -> Result<Value, String> {
     if !blocks.is_empty() {
         return only(blocks.iter().map(|block| read_json(block)).collect(), "fenced block");
     }
-    let spans = spans(text);
+    let spans = spans(text, objects, lists);
     if spans.is_empty() {
         if text.starts_with(['{', '[']) {
             return Err(format!("is not JSON: {whole}"));
         }
-        return Err(format!("holds no JSON value: {}", preview(&Value::from(text))));
+        return Err("holds no JSON value".to_owned());
     }
     only(spans.into_iter().map(read_json).collect(), "JSON value")
 }
@@ -108,11 +108,12 @@ fn fenced(text: &str) -> Fences<'_> {
 
 /// The outermost objects and lists in prose, each up to its last bracket. One that is never closed reaches to the
 /// end of the text.
-fn spans(text: &str) -> Vec<&str> {
+fn spans(text: &str, objects: bool, lists: bool) -> Vec<&str> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(offset) = bytes[at..].iter().position(|byte| matches!(byte, b'{' | b'[')) {
+    let begins = |byte: &u8| *byte == b'{' && objects || *byte == b'[' && lists;
+    while let Some(offset) = bytes[at..].iter().position(begins) {
         let start = at + offset;
         let end = closing(bytes, start).unwrap_or(bytes.len());
         let span = &text[start..end];

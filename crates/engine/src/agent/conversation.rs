@@ -6,7 +6,7 @@
 
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::CaptureFormat;
-use threadline_lang::diag::preview;
+use threadline_lang::diag::excerpt;
 use threadline_lang::{Envelope, Value};
 
 use super::chat::{Chat, ChatMessage, Usage};
@@ -116,7 +116,7 @@ impl Conversation {
                     1 => " (asked twice)".to_owned(),
                     more => format!(" (asked {} times)", u64::from(more) + 1),
                 };
-                let said = preview(&Value::from(text.trim()));
+                let said = excerpt(&Value::from(text.trim()));
                 let message = format!("the answer {why}{asked}; it is {said}");
                 over(Err(Failure::new(FailureKind::Format, message)), printed, meta)
             }

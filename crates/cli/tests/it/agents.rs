@@ -256,6 +256,82 @@ fn a_request_says_what_the_workflow_says_and_the_key_is_nowhere_else() {
     }
 }
 
+/// The rows of a table of a page, from the heading of its second column on: the code of the first column, and the
+/// second column.
+fn rows(page: &str, heading: &str) -> Vec<(String, String)> {
+    let table = page.split(&format!("| {heading} |\n|---|---|\n")).nth(1).expect("the table");
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let line = line.trim_start_matches("| ").trim_end_matches(" |").replace("\\|", "\0");
+        let (answer, what) = line.split_once(" | ").expect("two columns");
+        let plain = |text: &str| text.trim_matches('`').trim().replace('\0', "|");
+        (plain(answer), plain(what))
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn an_answer_is_what_the_reference_says() {
+    let page = std::fs::read_to_string(stand_ins().join("../../../../spec/agents.md")).expect("the page");
+    let (fit, unfit) = (rows(&page, "value"), rows(&page, "the answer …"));
+    assert!(fit.len() + unfit.len() >= 60, "{} and {}", fit.len(), unfit.len());
+    let project = Project::new();
+    let answers: Vec<Value> = fit
+        .iter()
+        .chain(&unfit)
+        .map(|(answer, _)| serde_json::from_str(answer).unwrap_or_else(|error| panic!("{answer}: {error}")))
+        .collect();
+    let recorded: Vec<Value> = answers
+        .iter()
+        .enumerate()
+        .map(|(at, answer)| json!({"message": format!("question {at}"), "answers": [answer, "never mind"]}))
+        .collect();
+    let items: Vec<usize> = (0..answers.len()).collect();
+    project.write("answers.json", json!(recorded).to_string().as_bytes());
+    project.write("items.json", json!(items).to_string().as_bytes());
+    project.write(
+        "w.yaml",
+        b"agents: {oracle: {provider: replay, file: answers.json}}
+map:
+  input: items.json
+  steps:
+    - agent: oracle
+      message: question ${item}
+      output: {score: int, reason: text, tags: [text], note?: text}
+      ask_again: 1
+error_policy: {continue_on_failure: true}
+reduce:
+  - write_file: {path: out.json, content: \"${map.results}\", format: json}
+",
+    );
+    let outcome = project.run(&["run", "w.yaml"], b"");
+    let results: Vec<Value> = project
+        .read("out.json")
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_else(|| panic!("{}{}", outcome.stdout, outcome.stderr));
+    let told = project.run(&["show", "last", "--json"], b"").stdout;
+    let asked_again = |at: usize| {
+        let place = format!("map[{at}]/1");
+        let events = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut found = events.filter(|event| event["at"] == place.as_str() && event["kind"] == "exchanged");
+        found.next().map(|event| event["output"]["meta"]["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    let mut failures = Vec::new();
+    for (at, ((answer, expected), result)) in fit.iter().chain(&unfit).zip(&results).enumerate() {
+        let why = asked_again(at);
+        let found = if at < fit.len() {
+            let expected: Value = serde_json::from_str(expected).expect("a value");
+            (result["value"]["output"] == expected && why.is_none()).then_some(())
+        } else {
+            (why.as_ref() == Some(expected) && result["status"] == "failed").then_some(())
+        };
+        if found.is_none() {
+            failures.push(format!("{answer}: {expected}, not {} {why:?}", result["value"]["output"]));
+        }
+    }
+    report(&failures, results.len());
+}
+
 #[test]
 fn claude_code_answers_with_its_cost_and_session() {
     let project = Project::new();

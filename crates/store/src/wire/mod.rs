@@ -145,9 +145,10 @@ pub fn fields_of<F: DatumForm>(
                 ("computed", computed_list(computed, form)?),
             ],
         ),
-        EventKind::Exchanged { number, output } => {
-            ("exchanged", vec![("number", u64::from(*number).into()), ("output", output_value(output, form)?)])
-        }
+        EventKind::Exchanged { number, output } => (
+            "exchanged",
+            vec![("number", u64::from(*number).into()), ("output", output_value(output, form)?)],
+        ),
         EventKind::Retrying { output, until, keeps_exchanges } => {
             let mut fields = vec![("output", output_value(output, form)?), ("until", (*until).into())];
             fields.extend(keeps_exchanges.then(|| ("keeps_exchanges", true.into())));

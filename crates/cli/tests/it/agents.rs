@@ -264,8 +264,9 @@ fn rows(page: &str, heading: &str) -> Vec<(String, String)> {
     let row = |line: &str| {
         let line = line.trim_start_matches("| ").trim_end_matches(" |").replace("\\|", "\0");
         let (answer, what) = line.split_once(" | ").expect("two columns");
-        let plain = |text: &str| text.trim_matches('`').trim().replace('\0', "|");
-        (plain(answer), plain(what))
+        let code = |text: &str| text.trim_matches('`').trim().to_owned();
+        let what = if what.starts_with("`{") { code(what) } else { what.to_owned() };
+        (code(answer).replace('\0', "|"), what.replace('\0', "|"))
     };
     rows.map(row).collect()
 }
@@ -314,7 +315,9 @@ reduce:
         let place = format!("map[{at}]/1");
         let events = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut found = events.filter(|event| event["at"] == place.as_str() && event["kind"] == "exchanged");
-        found.next().map(|event| event["output"]["meta"]["reason"].as_str().unwrap_or_default().to_owned())
+        found
+            .next()
+            .map(|event| event["data"]["output"]["meta"]["reason"].as_str().unwrap_or_default().to_owned())
     };
     let mut failures = Vec::new();
     for (at, ((answer, expected), result)) in fit.iter().chain(&unfit).zip(&results).enumerate() {
@@ -353,4 +356,73 @@ fn claude_code_answers_with_its_cost_and_session() {
     let log: Value = serde_json::from_str(&project.read("log.jsonl").expect("a log")).expect("JSON");
     assert_eq!(log["options"]["--allowedTools"], json!(["Read", "Bash(git log:*)"]));
     assert!(screen.contains("→ \"3 0.25 "), "{screen}");
+}
+
+/// An agent that counts how often it is asked, and kills Threadline the second time.
+const KILLER: &str = r#"import os, signal, sys
+message = sys.stdin.read()
+with open("asked", "a") as log:
+    log.write("again\n" if "You answered" in message else "first\n")
+with open("asked") as log:
+    if len(log.readlines()) == 2:
+        os.kill(os.getppid(), signal.SIGKILL)
+print('{"count": 12}' if "You answered" in message else "twelve")
+"#;
+
+#[test]
+fn what_an_agent_said_before_a_kill_is_not_asked_for_again() {
+    let project = Project::new();
+    project.write("agent.py", KILLER.as_bytes());
+    project.write(
+        "w.yaml",
+        b"agents: {oracle: {command: [python3, agent.py]}}
+steps:
+  - id: ask
+    agent: oracle
+    message: How many?
+    output: {count: int}
+  - id: half
+    value: ${= ask.result.output.count / 2}
+",
+    );
+    project.run(&["run", "w.yaml"], b"");
+    assert_eq!(project.read("asked").as_deref(), Some("first\nagain\n"));
+    let outcome = project.run(&["resume", "last"], b"");
+    assert_eq!(outcome.exit, 0, "{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(project.read("asked").as_deref(), Some("first\nagain\nagain\n"), "the first answer was kept");
+    assert!(outcome.stdout.contains("6"), "{}", outcome.stdout);
+    let value = project.run(&["vars", "last", "ask"], b"").stdout;
+    assert!(value.contains("messages_created"), "{value}");
+}
+
+#[test]
+fn an_answer_that_costs_money_is_asked_for_twice_only_when_somebody_says_so() {
+    let project = Project::new();
+    let killer = r#"import json, os, signal, sys
+sys.stdin.read()
+first = not os.path.exists("asked")
+open("asked", "a").write("asked\n")
+if first:
+    os.kill(os.getppid(), signal.SIGKILL)
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "done", "session_id": "s"}))
+"#;
+    project.write("agent.py", killer.as_bytes());
+    project.write(
+        "w.yaml",
+        b"agents: {coder: {provider: claude, program: [python3, agent.py]}}
+steps:
+  - id: fix
+    agent: coder
+    message: Fix it.
+",
+    );
+    project.run(&["run", "w.yaml"], b"");
+    let outcome = project.run(&["resume", "last"], b"");
+    let screen = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert_ne!(outcome.exit, 0, "{screen}");
+    assert_eq!(project.read("asked").as_deref(), Some("asked\n"), "{screen}");
+    let outcome = project.run(&["resume", "last", "--in-flight", "rerun"], b"");
+    let screen = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.exit, 0, "{screen}");
+    assert_eq!(project.read("asked").as_deref(), Some("asked\nasked\n"), "{screen}");
 }

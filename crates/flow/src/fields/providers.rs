@@ -86,8 +86,7 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
         object: ObjectSpec {
             name: "claude_agent",
             title: "a `claude` agent",
-            doc: "`provider: claude`, Claude Code as a program. It may use its own tools, reports what it cost, and has \
-                  conversations that go on",
+            doc: "`provider: claude`, Claude Code as a program. It may use its own tools, and reports what an answer cost",
             keys: &[
                 key(
                     "program",

@@ -316,7 +316,7 @@ mod tests {
 
     fn agent(provider: ProviderName, settings: &[(&'static str, ResolvedSetting)]) -> Resolved {
         let provider = PROVIDERS.iter().find(|known| known.name == provider).unwrap();
-        let (settings, hosts) = (settings.to_vec(), crate::evaluate::HostPolicy::default());
+        let (settings, hosts) = (settings.to_vec(), HostPolicy::default());
         let agent = ResolvedAgent { name: "a".into(), provider, settings, hosts };
         Resolved::plain(Act::Agent { agent, message: "m".to_owned() })
     }

@@ -191,7 +191,7 @@ impl<'p> Executor<'p> {
                 role: effect::Role::Worktree,
                 exchange: 0,
             };
-            let effect = Effect::EnterWorktree { item, entry: self.worktree_entry(&command) };
+            let effect = Effect::EnterWorktree { item, entry: self.worktree_entry(&command, &view) };
             let barrier = Barrier::Nothing;
             let pending = Pending(PendingStage::Enter(Box::new((command, view))));
             return Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })));
@@ -200,10 +200,11 @@ impl<'p> Executor<'p> {
     }
 
     /// What becomes of the files of an item before a command. An attempt that a crash cut off finds what it found the
-    /// first time, so that it does not stumble over what it did. A called workflow goes on instead, and what runs in
-    /// lists inside an item shares its files with others.
-    fn worktree_entry(self, command: &Command) -> WorktreeEntry {
+    /// first time, so that it does not stumble over what it did. A called workflow goes on instead, as does an agent
+    /// behind what it said, and what runs in lists inside an item shares its files with others.
+    fn worktree_entry(self, command: &Command, view: &View) -> WorktreeEntry {
         match command {
+            Command::Start { .. } if !view.exchanges.is_empty() => WorktreeEntry::AsTheyAre,
             Command::Start { task, rerun, .. } if begins_with_saved_files(self.plan, &task.at) => {
                 if *rerun {
                     WorktreeEntry::Restore

@@ -73,7 +73,7 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
 
 /// The effect that [`encode_effect`] wrote.
 pub fn decode_effect(value: &Value) -> Read<(EffectKey, Effect)> {
-    let fields = ExactKeys::of(value, &["v", "at", "as_of", "attempt", "role", "kind", "spec"])?;
+    let fields = ExactKeys::of(value, &["v", "at", "as_of", "attempt", "role", "exchange", "kind", "spec"])?;
     fields.version()?;
     let role = fields.text("role")?;
     let Some(role) = Role::ALL.into_iter().find(|known| known.name() == role) else {

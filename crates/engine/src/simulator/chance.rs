@@ -64,6 +64,11 @@ impl Fate {
         self.mended || self.of(at, "well", attempt | self.luck << 16).percent(percent)
     }
 
+    /// How many answers of an agent do not fit before one does.
+    pub fn misfits(&self, at: &Fated, attempt: u32) -> u64 {
+        self.of(at, "misfits", attempt).below(3)
+    }
+
     /// Whether a called workflow that failed did so because of a step that may not run twice.
     pub fn crashes(&self, at: &Fated, attempt: u32) -> bool {
         self.of(at, "crashes", attempt | self.luck << 16).percent(50)

@@ -114,7 +114,7 @@ impl PromiseChecker {
         durable: Seq,
         in_flight: Option<OnCrash>,
     ) -> PromiseCheck {
-        let Execution { at, fated, attempt, life } = &execution;
+        let Execution { at, fated, attempt, exchange, life } = &execution;
         self.not_done(at)?;
         self.not(self.facts.crashed.contains(at), || {
             format!("`{at}` is made again after it was running at a crash and failed for that")
@@ -123,9 +123,19 @@ impl PromiseChecker {
         self.not(announced > durable, || {
             format!("attempt {attempt} of `{at}` begins because of event {announced}, which is not on disk")
         })?;
+        // What an agent said and the journal keeps is not asked for again, and nothing is left out.
+        let (said, last) = self.facts.exchanged.get(at).copied().unwrap_or_default();
+        self.not(*exchange != said, || {
+            format!("`{at}` asks for exchange {exchange} of attempt {attempt}, and {said} are recorded")
+        })?;
+        self.not(last > durable, || {
+            format!("`{at}` asks again because of event {last}, which is not on disk")
+        })?;
         self.expose(at, durable)?;
         let ended = self.facts.ended;
-        let same = |known: &Execution| known.fated == *fated && known.attempt == *attempt;
+        let same = |known: &Execution| {
+            known.fated == *fated && known.attempt == *attempt && known.exchange == *exchange
+        };
         let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let on_crash = step.map(|step| self.plan.workflow.on_crash(step));

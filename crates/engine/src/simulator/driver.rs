@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_flow::model::{Judge, Step};
+use threadline_flow::model::{Action, Judge, Step};
 use threadline_flow::problem::Problem;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Envelope, NoWorld, Scope, ScopeEntry, Session, Value};
@@ -31,6 +31,14 @@ use crate::view::{Load as _, MapView, StateView, View};
 use crate::world::Answer;
 
 impl Life<'_> {
+    /// Whether an agent gives an answer that does not fit, so that it is asked again.
+    pub(super) fn misfits(&self, key: &EffectKey) -> bool {
+        let plan = &self.simulation.plan;
+        let step = key.at.step(plan).map(|step| &plan.steps[step as usize].step.action);
+        let has_form = matches!(step, Some(Action::Agent { answer: Some(_), .. }));
+        has_form && u64::from(key.exchange) < self.fate.misfits(&self.fated(&key.at), key.attempt)
+    }
+
     /// Invents what comes of an effect. What an attempt makes follows from what it reads.
     pub(super) fn invent(&mut self, key: &EffectKey, effect: &Effect, reads: &[i64]) -> EffectResult {
         let fated = self.fated(&key.at);
@@ -48,6 +56,9 @@ impl Life<'_> {
                 let ending =
                     if answer.is_empty() { ProcessEnding::Signalled(9) } else { ProcessEnding::Exited(0) };
                 EffectResult::Process(Ok(ProcessEnd::printed(ending, &answer, timing)))
+            }
+            Effect::Process(_) if self.misfits(key) => {
+                EffectResult::Process(Ok(ProcessEnd::printed(ProcessEnding::Exited(0), "no idea", timing)))
             }
             Effect::Process(_)
                 if self

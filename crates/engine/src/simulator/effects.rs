@@ -96,7 +96,10 @@ impl PromiseChecker {
         self.not(!matches!(effect, Effect::Nothing) && began > safe.written, || {
             format!("`{at}` acts before event {began}, with which it began, is written")
         })?;
-        if item_in_worktree(&self.plan, at).is_some() {
+        if item_in_worktree(&self.plan, at).is_some() && self.facts.exchanged.contains_key(at) {
+            // An agent goes on with the files as they are.
+            self.performed.entered.remove(at);
+        } else if item_in_worktree(&self.plan, at).is_some() {
             let entry = self.performed.entered.remove(at);
             let wanted = match self.facts.started.get(at) {
                 Some(began) if begins_with_saved_files(&self.plan, at) => {

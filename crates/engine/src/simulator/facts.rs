@@ -27,6 +27,8 @@ pub(super) struct Facts {
     pub(super) announced: BTreeMap<Address, Seq>,
     /// The last attempt of each step that began one.
     pub(super) started: BTreeMap<Address, BegunAttempt>,
+    /// The number of exchanges of the last attempt of each step that asked an agent again, and the last of them.
+    pub(super) exchanged: BTreeMap<Address, (u32, Seq)>,
     /// The state that led nowhere.
     pub(super) stuck: Option<Address>,
     /// How the steps of the run ended, and the event that says so, until one of them goes on.
@@ -111,6 +113,7 @@ impl Facts {
             items: BTreeMap::new(),
             announced: BTreeMap::new(),
             started: BTreeMap::new(),
+            exchanged: BTreeMap::new(),
             stuck: None,
             outcome: None,
             ended: None,
@@ -154,6 +157,9 @@ impl Facts {
                         "attempt {attempt} of `{at}` is made again with other computed values"
                     ));
                 }
+                if !rerun {
+                    self.exchanged.remove(&at);
+                }
                 let was_over =
                     |began: &BegunAttempt| self.done.get(&at).is_some_and(|done| done.seq > began.seq);
                 let base = match self.started.get(&at) {
@@ -162,6 +168,9 @@ impl Facts {
                 };
                 let (seq, attempt, computed) = (event.seq, *attempt, computed.clone());
                 self.started.insert(at, BegunAttempt { seq, attempt, base, rerun: *rerun, computed });
+            }
+            EventKind::Exchanged { number, .. } => {
+                self.exchanged.insert(at, (*number, event.seq));
             }
             EventKind::Judged(judged) => {
                 self.stuck = judged.to.is_none().then_some(at);
@@ -365,6 +374,7 @@ impl Facts {
         self.items.retain(|key, _| !goes(key));
         self.announced.retain(|key, _| !goes(key));
         self.started.retain(|key, _| !goes(key));
+        self.exchanged.retain(|key, _| !goes(key));
     }
 
     fn items_of(&self, each: &Address) -> impl Iterator<Item = (&Address, &Item)> {

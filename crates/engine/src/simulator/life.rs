@@ -379,7 +379,7 @@ impl<'s> Life<'s> {
     /// Performs an effect: an attempt takes its time, the rest is done at once. Nothing that a step asks of the world is
     /// begun after a cancellation.
     fn perform(&mut self, performance: Box<Performance>) -> Result<(), Cut> {
-        let EffectKey { at, attempt, role, .. } = performance.key.clone();
+        let EffectKey { at, attempt, role, exchange, .. } = performance.key.clone();
         if self.cancelled && role != Role::Worktree {
             return Ok(());
         }
@@ -390,10 +390,11 @@ impl<'s> Life<'s> {
             return self.done(*performance);
         }
         let fated = self.fated(&at);
-        let took = self.fate.duration(&fated, attempt);
+        // An answer that does not fit takes no time: only the last one counts for what is foretold.
+        let took = if self.misfits(&performance.key) { 0 } else { self.fate.duration(&fated, attempt) };
         let until =
             self.outside.steady + self.time_limit(&performance.effect).map_or(took, |most| most.min(took));
-        let execution = Execution { at, fated, attempt, life: self.outside.life };
+        let execution = Execution { at, fated, attempt, exchange, life: self.outside.life };
         let acts = !matches!(performance.effect, Effect::Nothing);
         self.outside.checker.execute(execution, acts, self.outside.safe.durable, self.in_flight)?;
         self.workers.push(Work::Running { performance, until });

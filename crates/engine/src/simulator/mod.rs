@@ -126,6 +126,8 @@ pub struct Execution {
     pub fated: Fated,
     /// The number of the attempt.
     pub attempt: u32,
+    /// Which exchange of it with an agent, from 0.
+    pub exchange: u32,
     /// In which life of the program.
     pub life: usize,
 }

@@ -355,7 +355,7 @@ fn the_time_in_between_does_not_count() {
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
     assert_eq!(driven.elapsed("a#3"), 7_000);
     let commands = driven.visit(86_406_000, "a#3", "yes", "a");
-    let Some(Command::End { outcome: Outcome::Stopped, ended: Some(ended) }) = commands.last() else {
+    let Some(Command::End { outcome: Outcome::Stopped, ended: Some(ended), .. }) = commands.last() else {
         panic!("{commands:?}")
     };
     assert_eq!((ended.reason, ended.limit), (LoopReason::Timeout, Some(10_000)));

@@ -230,6 +230,10 @@ impl Generator {
             2 => {
                 let read = read.replace("} ", " | to_json} ");
                 self.line(indent, &format!("agent: helper\n{:1$}message: 'x {read}'", "", 2 * indent));
+                // Bits that decide nothing else.
+                if self.random.clone().number() / 700 % 2 == 0 {
+                    self.line(indent, "output: int");
+                }
             }
             _ => {
                 // A list has to say how it becomes an argument.

@@ -313,8 +313,8 @@ impl<'a> Reporter<'a> {
                 self.finished(event, output);
             }
             EventKind::Skipped { output, .. } => self.skipped(event, output),
-            EventKind::Retrying { .. } if self.large_lists.large_list_of(&event.at).is_some() => {}
-            EventKind::Exchanged { .. } if self.large_lists.large_list_of(&event.at).is_some() => {}
+            EventKind::Retrying { .. } | EventKind::Exchanged { .. }
+                if self.large_lists.large_list_of(&event.at).is_some() => {}
             EventKind::Exchanged { output, .. } => {
                 let why = output.meta.get(names::REASON).and_then(Value::as_str).unwrap_or_default();
                 let note = format!("the answer {}; asked again", first_line(why));

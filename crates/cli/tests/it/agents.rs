@@ -16,7 +16,7 @@ const PROTOCOLS: [(&str, &str); 2] = [("anthropic", ""), ("openai", "/v1")];
 fn ask(project: &Project, server: &ModelServer, (provider, path): (&str, &str), step: &str) -> (i32, String) {
     let url = server.url();
     let text = format!(
-        r#"env_file: .env
+        r"env_file: .env
 secrets: {{KEY: {{env: MODEL_KEY}}}}
 agents:
   model:
@@ -43,7 +43,7 @@ steps:
         cost: ${{ask.meta.total_cost_usd | default(null)}}
         model: ${{ask.meta.model_used}}
         retries: ${{ask.meta.retry_count}}
-"#
+"
     );
     project.write(".env", format!("MODEL_KEY={SECRET}\n").as_bytes());
     project.write("w.yaml", text.as_bytes());
@@ -230,17 +230,14 @@ fn a_request_says_what_the_workflow_says_and_the_key_is_nowhere_else() {
         let asked = server.requests();
         let [request] = &asked[..] else { panic!("{asked:?}") };
         let (headers, body) = (&request["headers"], &request["body"]);
-        let system = match protocol.0 {
-            "anthropic" => {
-                assert_eq!(headers["x-api-key"], SECRET);
-                assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "answer"}));
-                &body["system"]
-            }
-            _ => {
-                assert_eq!(headers["authorization"], format!("Bearer {SECRET}"));
-                assert_eq!(body["response_format"]["json_schema"]["strict"], true);
-                &body["messages"][0]["content"]
-            }
+        let system = if protocol.0 == "anthropic" {
+            assert_eq!(headers["x-api-key"], SECRET);
+            assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "answer"}));
+            &body["system"]
+        } else {
+            assert_eq!(headers["authorization"], format!("Bearer {SECRET}"));
+            assert_eq!(body["response_format"]["json_schema"]["strict"], true);
+            &body["messages"][0]["content"]
         };
         assert_eq!(system, "You are brief.");
         assert_eq!(body["model"], "test-model");
@@ -390,7 +387,7 @@ steps:
     let outcome = project.run(&["resume", "last"], b"");
     assert_eq!(outcome.exit, 0, "{}{}", outcome.stdout, outcome.stderr);
     assert_eq!(project.read("asked").as_deref(), Some("first\nagain\nagain\n"), "the first answer was kept");
-    assert!(outcome.stdout.contains("6"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("→ 6"), "{}", outcome.stdout);
     let value = project.run(&["vars", "last", "ask"], b"").stdout;
     assert!(value.contains("messages_created"), "{value}");
 }

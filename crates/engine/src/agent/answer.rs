@@ -48,15 +48,14 @@ fn only(found: Vec<Result<Value, String>>, noun: &str) -> Result<Value, String> 
     if count > 1 {
         return Err(format!("holds {count} {noun}s, and exactly one is needed"));
     }
-    let mut why = String::new();
+    let mut why = None;
     for value in found {
         match value {
-            Ok(value) if count == 1 => return Ok(value),
-            Ok(_) => {}
-            Err(error) if why.is_empty() => why = error,
-            Err(_) => {}
+            Ok(value) => return Ok(value),
+            Err(error) => why = why.or(Some(error)),
         }
     }
+    let why = why.unwrap_or_default();
     Err(format!("is not JSON: {why}"))
 }
 

@@ -35,10 +35,25 @@ impl AnthropicProvider {
             _ => None,
         }
     }
+}
 
+/// A message as its events build it up.
+#[derive(Default)]
+struct Message {
+    text: String,
+    /// The input of the tool that stands for the answer, as JSON.
+    input: String,
+    model: Option<String>,
+    stop_reason: Option<String>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    is_over: bool,
+}
+
+impl Message {
     /// What the events of an answer come to.
-    fn read(&self, body: &[u8]) -> Result<Message, Failure> {
-        let mut message = Message::default();
+    fn read(body: &[u8]) -> Result<Self, Failure> {
+        let mut message = Self::default();
         let mut failed = None;
         let mut take = |data: &str| {
             if failed.is_none() {
@@ -58,22 +73,7 @@ impl AnthropicProvider {
             None => Ok(message),
         }
     }
-}
 
-/// A message as its events build it up.
-#[derive(Default)]
-struct Message {
-    text: String,
-    /// The input of the tool that stands for the answer, as JSON.
-    input: String,
-    model: Option<String>,
-    stop_reason: Option<String>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    is_over: bool,
-}
-
-impl Message {
     fn take(&mut self, event: &Value) -> Result<(), Failure> {
         match event.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
@@ -166,7 +166,7 @@ impl Provider for AnthropicProvider {
         let url = format!("{}/v1/messages", api::base_url(&self.agent, BASE_URL));
         let key = self.agent.text("api_key").unwrap_or_default().to_owned();
         let headers = vec![("x-api-key", key), ("anthropic-version", VERSION.to_owned())];
-        api::request(&self.agent, url, headers, &body, surroundings)
+        api::request(&self.agent, url, headers, &body, &surroundings)
     }
 
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {
@@ -175,7 +175,7 @@ impl Provider for AnthropicProvider {
             ApiResponse::Failed(reply) => return reply,
         };
         let reply = Reply { timing: Some(timing), ..Reply::said(String::new()) };
-        let message = match self.read(&response.body) {
+        let message = match Message::read(&response.body) {
             Ok(message) => message,
             Err(failure) => {
                 // A stream that breaks off may not do so again.

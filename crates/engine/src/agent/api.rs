@@ -8,7 +8,7 @@ use threadline_lang::diag::{excerpt, preview};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Number, Value, data};
 
-use super::chat::Usage;
+use super::chat::TokenUsage;
 use super::{AgentSurroundings, Reading, Reply, ResolvedAgent, ResolvedSetting};
 use crate::evaluate::Request;
 use crate::execute::effect::{Effect, EffectResult, RequestSpec, Response};
@@ -20,7 +20,7 @@ pub(super) fn request(
     url: String,
     own: Vec<(&'static str, String)>,
     body: &Value,
-    surroundings: AgentSurroundings,
+    surroundings: &AgentSurroundings,
 ) -> Effect {
     let mut headers: Vec<(ecow::EcoString, String)> =
         own.into_iter().map(|(name, value)| (name.into(), value)).collect();
@@ -67,18 +67,13 @@ pub(super) enum ApiResponse {
 
 /// A response, or the failure of one that is no answer.
 pub(super) fn response(result: EffectResult, reading: &Reading<'_>) -> ApiResponse {
-    let (response, timing) = match result {
-        EffectResult::Response(response, timing) => (response, timing),
-        _ => {
-            return ApiResponse::Failed(Reply::failed(Failure::new(
-                FailureKind::Http,
-                "the model was not asked",
-            )));
-        }
+    let EffectResult::Response(response, timing) = result else {
+        let failure = Failure::new(FailureKind::Http, "the model was not asked");
+        return ApiResponse::Failed(Reply::failed(failure));
     };
     let failed = |failure: Failure, transient: Option<Duration>, meta| {
         let timing = Some(timing);
-        ApiResponse::Failed(Reply { timing, transient, meta, ..Reply::failed(failure) })
+        ApiResponse::Failed(Reply { meta, timing, transient, ..Reply::failed(failure) })
     };
     match response {
         Ok(response) if response.is_success() => ApiResponse::Answered(response, timing),
@@ -155,9 +150,9 @@ pub(super) fn usage(
     agent: &ResolvedAgent,
     input: Option<u64>,
     output: Option<u64>,
-) -> Result<Usage, Failure> {
+) -> Result<TokenUsage, Failure> {
     let Some(ResolvedSetting::Value(price)) = agent.setting("price") else {
-        return Ok(Usage { input_tokens: input, output_tokens: output, cost: None });
+        return Ok(TokenUsage { input_tokens: input, output_tokens: output, cost: None });
     };
     let unfit = || {
         let message = format!(
@@ -175,5 +170,5 @@ pub(super) fn usage(
     };
     let cost =
         cost(input, of_input).zip(cost(output, of_output)).and_then(|(a, b)| a.add(&b).ok()?.shortest().ok());
-    Ok(Usage { input_tokens: input, output_tokens: output, cost })
+    Ok(TokenUsage { input_tokens: input, output_tokens: output, cost })
 }

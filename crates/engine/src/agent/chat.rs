@@ -2,6 +2,7 @@
 //!
 //! Every provider writes the same messages as its own protocol has them. Nothing is asked here.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use threadline_flow::fields::field_names as names;
@@ -50,9 +51,9 @@ impl Chat {
                     let mark = crate::hash::Hash::of(said.as_bytes()).to_string();
                     let mark = format!("--- {}", &mark[..16]);
                     let said = said.trim_end();
-                    text.push_str(&format!(
-                        "\n\nYou answered what stands between the two lines `{mark}`.\n\n{mark}\n{said}\n{mark}"
-                    ));
+                    let before = "\n\nYou answered what stands between the two lines";
+                    // Writing into a text cannot fail.
+                    let _ = write!(text, "{before} `{mark}`.\n\n{mark}\n{said}\n{mark}");
                 }
             }
         }
@@ -72,7 +73,7 @@ impl Chat {
 
 /// What asking an agent used, as far as it says so.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens that it read.
     pub input_tokens: Option<u64>,
     /// Tokens that it wrote.
@@ -81,7 +82,7 @@ pub struct Usage {
     pub cost: Option<Number>,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Both together. What one of them does not say is not known of both, unless the other is nothing at all.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {

@@ -4,7 +4,7 @@
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_lang::{Limits, Value, data};
 
-use super::chat::{Chat, Usage};
+use super::chat::{Chat, TokenUsage};
 use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent, ResolvedSetting, api};
 use crate::execute::effect::{Effect, EffectResult, EffectText, ProcessSpec};
 use crate::execute::result::{Printed, process_failure, usage};
@@ -53,12 +53,12 @@ impl ClaudeProvider {
 
 /// What the lines of a session come to.
 #[derive(Default)]
-struct Session {
+struct ClaudeSession {
     model: Option<String>,
     result: Option<Value>,
 }
 
-impl Session {
+impl ClaudeSession {
     fn read(text: &str) -> Self {
         let mut session = Self::default();
         for line in text.lines().filter(|line| line.trim_start().starts_with('{')) {
@@ -95,7 +95,7 @@ impl Provider for ClaudeProvider {
         let (output, stderr) = (printed.output(), printed.stderr());
         let mut meta = usage(&end);
         let failure = process_failure(&end.ending, reading.limits, reading.cut_short);
-        let session = printed.stdout.as_deref().map(Session::read).unwrap_or_default();
+        let session = printed.stdout.as_deref().map(ClaudeSession::read).unwrap_or_default();
         meta.extend(session.model.map(|model| (names::MODEL_USED, Value::from(model))));
         let reply =
             Reply { printed: output, stderr, meta, timing: Some(end.timing), ..Reply::said(String::new()) };
@@ -107,7 +107,7 @@ impl Provider for ClaudeProvider {
         let used = result.get("usage").cloned().unwrap_or_default();
         let read = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
         let read: Vec<u64> = read.iter().filter_map(|name| api::count(&used, name)).collect();
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: (!read.is_empty()).then(|| read.iter().sum()),
             output_tokens: api::count(&used, "output_tokens"),
             cost: result.get("total_cost_usd").and_then(Value::as_number).cloned(),

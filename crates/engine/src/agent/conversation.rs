@@ -9,20 +9,20 @@ use threadline_flow::model::CaptureFormat;
 use threadline_lang::diag::excerpt;
 use threadline_lang::{Envelope, Value};
 
-use super::chat::{Chat, ChatMessage, Usage};
+use super::chat::{Chat, ChatMessage, TokenUsage};
 use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent, answer};
 use crate::execute::effect::{Effect, EffectResult};
 use crate::execute::result::{self, StepResult, Timing};
 
 /// An agent, what it is told, and what it said so far.
-pub struct Conversation {
+pub struct AgentConversation {
     provider: Box<dyn Provider>,
     pub(crate) chat: Chat,
     surroundings: AgentSurroundings,
     format: CaptureFormat,
     /// The number of exchanges that are over.
     exchanges: u32,
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 /// What came of an exchange.
@@ -45,7 +45,7 @@ pub struct ExchangeResult {
     pub transient: Option<std::time::Duration>,
 }
 
-impl Conversation {
+impl AgentConversation {
     /// A conversation that begins.
     pub fn new(
         agent: ResolvedAgent,
@@ -54,7 +54,7 @@ impl Conversation {
         format: CaptureFormat,
     ) -> Self {
         let provider = super::provider(agent);
-        Self { provider, chat, surroundings, format, exchanges: 0, usage: Usage::default() }
+        Self { provider, chat, surroundings, format, exchanges: 0, usage: TokenUsage::default() }
     }
 
     /// The number of exchanges that are over.
@@ -66,7 +66,7 @@ impl Conversation {
     pub fn restore(&mut self, exchange: &Envelope) {
         let said = exchange.value.as_str().unwrap_or_default().to_owned();
         let why = exchange.meta.get(names::REASON).and_then(Value::as_str).unwrap_or_default();
-        self.usage = self.usage.plus(&Usage::of_meta(&exchange.meta));
+        self.usage = self.usage.plus(&TokenUsage::of_meta(&exchange.meta));
         self.again(said, why);
     }
 

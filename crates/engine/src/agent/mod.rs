@@ -26,7 +26,7 @@ use crate::evaluate::HostPolicy;
 use crate::execute::effect::{Effect, EffectLimits, EffectResult};
 use crate::execute::result::Timing;
 use crate::view::Limit;
-use chat::{Chat, Usage};
+use chat::{Chat, TokenUsage};
 
 /// How an agent is asked.
 pub trait Provider: Send {
@@ -132,7 +132,7 @@ pub struct Reply {
     /// When it answered, where that was measured.
     pub timing: Option<Timing>,
     /// What it used, as far as it says so.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The id of the conversation, where the agent has one.
     pub thread: Option<String>,
     /// Of a failure that may pass: how long to wait before the same is asked again, at least.
@@ -152,7 +152,7 @@ impl Reply {
             stderr: None,
             meta: Vec::new(),
             timing: None,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             thread: None,
             transient: None,
         }

@@ -138,7 +138,7 @@ impl Provider for OpenAiProvider {
         ]);
         let url = format!("{base_url}/chat/completions");
         let key = self.agent.text("api_key").map(|key| ("authorization", format!("Bearer {key}")));
-        api::request(&self.agent, url, key.into_iter().collect(), &body, surroundings)
+        api::request(&self.agent, url, key.into_iter().collect(), &body, &surroundings)
     }
 
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {

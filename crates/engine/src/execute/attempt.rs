@@ -24,7 +24,7 @@ use super::{
 };
 use super::{item_in_worktree, keep_computed, response};
 use crate::agent::chat::Chat;
-use crate::agent::conversation::{Conversation, ExchangeResult, Exchanged};
+use crate::agent::conversation::{AgentConversation, ExchangeResult, Exchanged};
 use crate::agent::{self, Reading};
 use crate::evaluate::{self, Act, Resolved, RetryPlan};
 use crate::event::{EventKind, KeptResult, Millis};
@@ -57,7 +57,7 @@ pub(super) struct PendingAttempt {
     /// What the built-in tool that the step stands for was given.
     parameters: Option<Value>,
     /// The conversation with the agent that the step asks.
-    pub(super) conversation: Option<Box<Conversation>>,
+    pub(super) conversation: Option<Box<AgentConversation>>,
     /// The time that was left to the attempt when its effect was made.
     pub(super) left: Option<Duration>,
     /// What its effect is made of again where its fields read secrets.
@@ -290,7 +290,7 @@ impl Executor<'_> {
                 };
                 let surroundings = agent::AgentSurroundings { env, cwd, limits };
                 let chat = Chat::new(message, format);
-                let mut conversation = Conversation::new(agent, chat, surroundings, step.format);
+                let mut conversation = AgentConversation::new(agent, chat, surroundings, step.format);
                 let effect = conversation.ask(None);
                 pending.conversation = Some(Box::new(conversation));
                 effect
@@ -379,7 +379,7 @@ impl Executor<'_> {
         self,
         driver: &mut D,
         mut pending: PendingAttempt,
-        mut conversation: Box<Conversation>,
+        mut conversation: Box<AgentConversation>,
         exchange: ExchangeResult,
     ) -> Result<Next, D::Error> {
         let ExchangeResult { result, timing, meta, .. } = exchange;

@@ -231,7 +231,7 @@ impl Generator {
                 let read = read.replace("} ", " | to_json} ");
                 self.line(indent, &format!("agent: helper\n{:1$}message: 'x {read}'", "", 2 * indent));
                 // Bits that decide nothing else.
-                if self.random.clone().number() / 700 % 2 == 0 {
+                if (self.random.clone().number() / 700).is_multiple_of(2) {
                     self.line(indent, "output: int");
                 }
             }

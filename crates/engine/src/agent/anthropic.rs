@@ -3,14 +3,14 @@
 //! Where the answer must have a form, the model is made to call a tool whose input has that form, so that the API
 //! itself keeps to it.
 
-use threadline_flow::fields::{Failure, FailureKind, field_names as names};
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
-use super::api::{self, ApiResponse};
+use super::api::{self, ModelMessage};
 use super::chat::{Chat, ChatMessage};
 use super::events::EventReader;
-use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent, ResolvedSetting};
+use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult};
 
 const BASE_URL: &str = "https://api.anthropic.com";
@@ -27,13 +27,6 @@ pub(super) struct AnthropicProvider {
 impl AnthropicProvider {
     pub(super) fn new(agent: ResolvedAgent) -> Self {
         Self { agent }
-    }
-
-    fn value(&self, key: &str) -> Option<Value> {
-        match self.agent.setting(key)? {
-            ResolvedSetting::Value(value) => Some(value.clone()),
-            _ => None,
-        }
     }
 }
 
@@ -155,9 +148,9 @@ impl Provider for AnthropicProvider {
         let choice = schema.map(|_| Value::record([("type", Value::from("tool")), ("name", ANSWER.into())]));
         let body = api::body(vec![
             ("model", self.agent.text("model").map(Value::from)),
-            ("max_tokens", self.value("max_tokens").or(Some(Value::from(MAX_TOKENS)))),
+            ("max_tokens", self.agent.value("max_tokens").cloned().or(Some(Value::from(MAX_TOKENS)))),
             ("system", self.agent.text("system").map(Value::from)),
-            ("temperature", self.value("temperature")),
+            ("temperature", self.agent.value("temperature").cloned()),
             ("messages", Some(api::list(messages))),
             ("tools", tools),
             ("tool_choice", choice),
@@ -170,33 +163,18 @@ impl Provider for AnthropicProvider {
     }
 
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {
-        let (response, timing) = match api::response(result, reading) {
-            ApiResponse::Answered(response, timing) => (response, timing),
-            ApiResponse::Failed(reply) => return reply,
-        };
-        let reply = Reply { timing: Some(timing), ..Reply::said(String::new()) };
-        let message = match Message::read(&response.body) {
-            Ok(message) => message,
-            Err(failure) => {
-                // A stream that breaks off may not do so again.
-                let transient = Some(std::time::Duration::ZERO);
-                return Reply { answer: Err(failure), transient, ..reply };
-            }
-        };
-        let usage = match api::usage(&self.agent, message.input_tokens, message.output_tokens) {
-            Ok(usage) => usage,
-            Err(failure) => return Reply { answer: Err(failure), ..reply },
-        };
-        let meta = message.model.map(|model| (names::MODEL_USED, Value::from(model))).into_iter().collect();
-        let text = if message.input.is_empty() { message.text } else { message.input };
-        let printed = Some(Value::from(text.as_str()));
-        let failed = |why: &str| Err(Failure::new(FailureKind::Agent, why));
-        let answer = match message.stop_reason.as_deref() {
-            Some("refusal") => failed("the model refuses to answer"),
-            Some("max_tokens") => failed("the answer was cut off at `max_tokens`"),
-            Some("model_context_window_exceeded") => failed("the conversation is too long for the model"),
-            _ => Ok(text),
-        };
-        Reply { answer, printed, meta, usage, ..reply }
+        api::reply(&self.agent, result, reading, |body| {
+            let Message { text, input, model, stop_reason, input_tokens, output_tokens, .. } =
+                Message::read(body)?;
+            let text = if input.is_empty() { text } else { input };
+            let refused = match stop_reason.as_deref() {
+                Some("refusal") => Some("the model refuses to answer"),
+                Some("max_tokens") => Some("the answer was cut off at `max_tokens`"),
+                Some("model_context_window_exceeded") => Some("the conversation is too long for the model"),
+                _ => None,
+            };
+            let refused = refused.map(str::to_owned);
+            Ok(ModelMessage { text, model, input_tokens, output_tokens, refused })
+        })
     }
 }

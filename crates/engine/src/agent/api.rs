@@ -9,10 +9,10 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Number, Value, data};
 
 use super::chat::TokenUsage;
-use super::{AgentSurroundings, Reading, Reply, ResolvedAgent, ResolvedSetting};
+use super::{AgentSurroundings, Reading, Reply, ResolvedAgent};
 use crate::evaluate::Request;
 use crate::execute::effect::{Effect, EffectResult, RequestSpec, Response};
-use crate::execute::result::{Timing, limit_reached};
+use crate::execute::result::limit_reached;
 
 /// A request with a JSON body.
 pub(super) fn request(
@@ -25,7 +25,7 @@ pub(super) fn request(
     let mut headers: Vec<(ecow::EcoString, String)> =
         own.into_iter().map(|(name, value)| (name.into(), value)).collect();
     headers.push(("content-type".into(), "application/json".to_owned()));
-    if let Some(ResolvedSetting::Value(more)) = agent.setting("headers") {
+    if let Some(more) = agent.value("headers") {
         let more = more.as_object().into_iter().flat_map(|more| more.iter());
         for (name, value) in more.filter(|(_, value)| !value.is_null()) {
             let name = name.as_str().to_ascii_lowercase();
@@ -57,42 +57,63 @@ pub(super) fn list(values: Vec<Value>) -> Value {
     Value::list(values).unwrap_or_default()
 }
 
-/// What a response came to, before anything is made of an answer.
-pub(super) enum ApiResponse {
-    /// The whole response to a request that went well.
-    Answered(Response, Timing),
-    /// Why there is no answer.
-    Failed(Reply),
+/// The message of a model, as one of the protocols has it.
+pub(super) struct ModelMessage {
+    pub(super) text: String,
+    pub(super) model: Option<String>,
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
+    /// Why it is no answer, where it is none.
+    pub(super) refused: Option<String>,
 }
 
-/// A response, or the failure of one that is no answer.
-pub(super) fn response(result: EffectResult, reading: &Reading<'_>) -> ApiResponse {
+/// What the result of a request means. `read` reads the body of a response.
+pub(super) fn reply(
+    agent: &ResolvedAgent,
+    result: EffectResult,
+    reading: &Reading<'_>,
+    read: impl FnOnce(&[u8]) -> Result<ModelMessage, Failure>,
+) -> Reply {
     let EffectResult::Response(response, timing) = result else {
-        let failure = Failure::new(FailureKind::Http, "the model was not asked");
-        return ApiResponse::Failed(Reply::failed(failure));
+        return Reply::failed(Failure::new(FailureKind::Http, "the model was not asked"));
     };
-    let failed = |failure: Failure, transient: Option<Duration>, meta| {
-        let timing = Some(timing);
-        ApiResponse::Failed(Reply { meta, timing, transient, ..Reply::failed(failure) })
-    };
-    match response {
-        Ok(response) if response.is_success() => ApiResponse::Answered(response, timing),
+    let timing = Some(timing);
+    let failed = |failure: Failure| Reply { timing, ..Reply::failed(failure) };
+    let response = match response {
+        Ok(response) if response.is_success() => response,
         Ok(response) => {
             let meta = vec![(names::STATUS_CODE, Value::from(i64::from(response.status)))];
             let transient = is_transient(response.status).then(|| retry_after(&response));
-            failed(Failure::new(FailureKind::Http, refusal(&response)), transient, meta)
+            let reply = failed(Failure::new(FailureKind::Http, refusal(&response)));
+            return Reply { meta, transient, ..reply };
         }
-        Err(failure) => match reading.cut_short {
-            Some(limit) if failure.kind == FailureKind::Timeout => {
-                failed(limit_reached(limit), None, Vec::new())
-            }
-            _ => {
-                // A server that could not be reached may be there the next time.
-                let transient = (failure.kind == FailureKind::Http).then_some(Duration::ZERO);
-                failed(failure, transient, Vec::new())
-            }
-        },
-    }
+        Err(failure) => {
+            return match reading.cut_short {
+                Some(limit) if failure.kind == FailureKind::Timeout => failed(limit_reached(limit)),
+                _ => {
+                    // A server that could not be reached may be there the next time.
+                    let transient = (failure.kind == FailureKind::Http).then_some(Duration::ZERO);
+                    Reply { transient, ..failed(failure) }
+                }
+            };
+        }
+    };
+    let message = match read(&response.body) {
+        Ok(message) => message,
+        // A stream that breaks off may not do so again.
+        Err(failure) => return Reply { transient: Some(Duration::ZERO), ..failed(failure) },
+    };
+    let usage = match usage(agent, message.input_tokens, message.output_tokens) {
+        Ok(usage) => usage,
+        Err(failure) => return failed(failure),
+    };
+    let meta = message.model.map(|model| (names::MODEL_USED, Value::from(model))).into_iter().collect();
+    let printed = Some(Value::from(message.text.as_str()));
+    let answer = match message.refused {
+        Some(why) => Err(Failure::new(FailureKind::Agent, why)),
+        None => Ok(message.text),
+    };
+    Reply { answer, printed, meta, timing, usage, ..Reply::said(String::new()) }
 }
 
 /// Whether the same request may go well later: too many requests, or a server that cannot answer now.
@@ -146,12 +167,8 @@ pub(super) fn count(value: &Value, name: &str) -> Option<u64> {
 }
 
 /// What an answer used, with its cost where the agent has a price.
-pub(super) fn usage(
-    agent: &ResolvedAgent,
-    input: Option<u64>,
-    output: Option<u64>,
-) -> Result<TokenUsage, Failure> {
-    let Some(ResolvedSetting::Value(price)) = agent.setting("price") else {
+fn usage(agent: &ResolvedAgent, input: Option<u64>, output: Option<u64>) -> Result<TokenUsage, Failure> {
+    let Some(price) = agent.value("price") else {
         return Ok(TokenUsage { input_tokens: input, output_tokens: output, cost: None });
     };
     let unfit = || {

@@ -5,10 +5,10 @@ use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_lang::{Limits, Value, data};
 
 use super::chat::{Chat, TokenUsage};
-use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent, ResolvedSetting, api};
-use crate::execute::effect::{Effect, EffectResult, EffectText, ProcessSpec};
+use super::command::{process, process_end};
+use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent, api};
+use crate::execute::effect::{Effect, EffectResult};
 use crate::execute::result::{Printed, process_failure, usage};
-use crate::execute::start_failure;
 
 /// The program, where the agent names none.
 const PROGRAM: &str = "claude";
@@ -39,10 +39,10 @@ impl ClaudeProvider {
                 words.extend([option.to_owned(), text.to_owned()]);
             }
         }
-        if let Some(ResolvedSetting::Value(turns)) = self.agent.setting("max_turns") {
+        if let Some(turns) = self.agent.value("max_turns") {
             words.extend(["--max-turns".to_owned(), turns.to_string()]);
         }
-        if let Some(ResolvedSetting::Value(tools)) = self.agent.setting("allowed_tools") {
+        if let Some(tools) = self.agent.value("allowed_tools") {
             let tools = tools.as_list().map_or_else(|| vec![tools.clone()], <[Value]>::to_vec);
             words.push("--allowedTools".to_owned());
             words.extend(tools.iter().map(Value::to_string));
@@ -77,19 +77,13 @@ impl ClaudeSession {
 
 impl Provider for ClaudeProvider {
     fn ask(&mut self, chat: &Chat, surroundings: AgentSurroundings) -> Effect {
-        let AgentSurroundings { env, cwd, limits } = surroundings;
-        let mut words = self.command().into_iter().map(|word| vec![EffectText::Text(word)]);
-        let program = words.next().unwrap_or_default();
-        let arguments = words.collect();
-        let stdin = Some(chat.as_text());
-        Effect::Process(ProcessSpec { program, arguments, files: Vec::new(), env, cwd, stdin, limits })
+        process(&self.command(), chat, surroundings)
     }
 
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {
-        let mut end = match result {
-            EffectResult::Process(Ok(end)) => end,
-            EffectResult::Process(Err(failure)) => return Reply::failed(start_failure(failure, false)),
-            _ => return Reply::failed(Failure::new(FailureKind::Start, "the agent was not started")),
+        let mut end = match process_end(result) {
+            Ok(end) => end,
+            Err(failure) => return Reply::failed(failure),
         };
         let printed = Printed::of(&mut end);
         let (output, stderr) = (printed.output(), printed.stderr());

@@ -89,6 +89,13 @@ impl ResolvedAgent {
         }
     }
 
+    fn value(&self, key: &str) -> Option<&Value> {
+        match self.setting(key)? {
+            ResolvedSetting::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
     fn text(&self, key: &str) -> Option<&str> {
         match self.setting(key)? {
             ResolvedSetting::Text(text) => Some(text),

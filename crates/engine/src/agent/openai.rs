@@ -1,13 +1,13 @@
 //! A model behind the Chat Completions API, of OpenAI or of any server that speaks it: the conversation as a request,
 //! and the stream of chunks as an answer.
 
-use threadline_flow::fields::{Failure, FailureKind, field_names as names};
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
-use super::api::{self, ApiResponse};
+use super::api::{self, ModelMessage};
 use super::chat::{Chat, ChatMessage};
 use super::events::EventReader;
-use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent, ResolvedSetting};
+use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult};
 
 const BASE_URL: &str = "https://api.openai.com/v1";
@@ -22,13 +22,6 @@ pub(super) struct OpenAiProvider {
 impl OpenAiProvider {
     pub(super) fn new(agent: ResolvedAgent) -> Self {
         Self { agent }
-    }
-
-    fn value(&self, key: &str) -> Option<Value> {
-        match self.agent.setting(key)? {
-            ResolvedSetting::Value(value) => Some(value.clone()),
-            _ => None,
-        }
     }
 }
 
@@ -129,8 +122,8 @@ impl Provider for OpenAiProvider {
         let max_tokens = if base_url == BASE_URL { "max_completion_tokens" } else { "max_tokens" };
         let body = api::body(vec![
             ("model", self.agent.text("model").map(Value::from)),
-            (max_tokens, self.value("max_tokens")),
-            ("temperature", self.value("temperature")),
+            (max_tokens, self.agent.value("max_tokens").cloned()),
+            ("temperature", self.agent.value("temperature").cloned()),
             ("messages", Some(api::list(messages))),
             ("response_format", format),
             ("stream", Some(true.into())),
@@ -142,35 +135,16 @@ impl Provider for OpenAiProvider {
     }
 
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {
-        let (response, timing) = match api::response(result, reading) {
-            ApiResponse::Answered(response, timing) => (response, timing),
-            ApiResponse::Failed(reply) => return reply,
-        };
-        let reply = Reply { timing: Some(timing), ..Reply::said(String::new()) };
-        let completion = match Completion::read(&response.body) {
-            Ok(completion) => completion,
-            Err(failure) => {
-                // A stream that breaks off may not do so again.
-                let transient = Some(std::time::Duration::ZERO);
-                return Reply { answer: Err(failure), transient, ..reply };
-            }
-        };
-        let usage = match api::usage(&self.agent, completion.input_tokens, completion.output_tokens) {
-            Ok(usage) => usage,
-            Err(failure) => return Reply { answer: Err(failure), ..reply },
-        };
-        let meta =
-            completion.model.map(|model| (names::MODEL_USED, Value::from(model))).into_iter().collect();
-        let printed = Some(Value::from(completion.text.as_str()));
-        let failed = |why: String| Err(Failure::new(FailureKind::Agent, why));
-        let answer = match completion.finish_reason.as_deref() {
-            _ if !completion.refusal.is_empty() => {
-                failed(format!("the model refuses to answer: {}", completion.refusal.trim()))
-            }
-            Some("length") => failed("the answer was cut off at `max_tokens`".to_owned()),
-            Some("content_filter") => failed("the provider held the answer back".to_owned()),
-            _ => Ok(completion.text),
-        };
-        Reply { answer, printed, meta, usage, ..reply }
+        api::reply(&self.agent, result, reading, |body| {
+            let Completion { text, refusal, model, finish_reason, input_tokens, output_tokens, .. } =
+                Completion::read(body)?;
+            let refused = match finish_reason.as_deref() {
+                _ if !refusal.is_empty() => Some(format!("the model refuses to answer: {}", refusal.trim())),
+                Some("length") => Some("the answer was cut off at `max_tokens`".to_owned()),
+                Some("content_filter") => Some("the provider held the answer back".to_owned()),
+                _ => None,
+            };
+            Ok(ModelMessage { text, model, input_tokens, output_tokens, refused })
+        })
     }
 }

@@ -502,6 +502,10 @@ impl WorkflowLoader {
                 }
                 SettingTemplate::Text(text)
             }
+            KeyKind::Map(_) => {
+                self.read_map(fields, key.name)?;
+                SettingTemplate::Value(self.read_document_of(fields, key.name)?)
+            }
             _ => SettingTemplate::Value(self.read_document_of(fields, key.name)?),
         };
         Some(AgentSetting { key: key.name, value })

@@ -506,9 +506,35 @@ impl WorkflowLoader {
                 self.read_map(fields, key.name)?;
                 SettingTemplate::Value(self.read_document_of(fields, key.name)?)
             }
-            _ => SettingTemplate::Value(self.read_document_of(fields, key.name)?),
+            _ => {
+                let value = self.read_document_of(fields, key.name)?;
+                self.check_agent_number(key.name, &value);
+                SettingTemplate::Value(value)
+            }
         };
         Some(AgentSetting { key: key.name, value })
+    }
+
+    /// A number that is written out is looked at before an answer is paid for.
+    fn check_agent_number(&mut self, key: &str, setting: &Field<Document>) {
+        let Some(value) = setting.value.as_fixed() else { return };
+        let is_number =
+            |value: Option<&threadline_lang::Value>| value.is_some_and(|value| value.as_number().is_some());
+        let (fits, wanted) = match key {
+            "max_tokens" | "max_turns" => {
+                (fields::Form::Count(1).count(value).is_some(), "a whole number above 0")
+            }
+            "temperature" => (is_number(Some(value)), "a number"),
+            "price" => {
+                let fits = is_number(value.get("input")) && is_number(value.get("output"));
+                (fits, "two numbers, as in `{input: 3, output: 15}`")
+            }
+            _ => return,
+        };
+        if !fits {
+            let message = format!("`{key}` takes {wanted}, not {}", shown(value));
+            self.report(Check::WrongType.at(setting.origin.span, message));
+        }
     }
 
     /// What is not a secret is recorded, shown and kept.

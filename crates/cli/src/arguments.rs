@@ -1,10 +1,12 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use clap_complete::engine::ArgValueCompleter;
+use threadline_flow::model::ScenarioSelection;
+use threadline_lang::diag::words;
 use threadline_lang::{Undefined, Value};
 use threadline_runner::locks::Patience;
 
@@ -78,6 +80,7 @@ impl CliCommand {
             Self::Resolve(resolve) => Some(&mut resolve.names.settings),
             Self::Eval(eval) => Some(&mut eval.names.settings),
             Self::Run(run) => Some(&mut run.what.settings),
+            Self::Test(test) => Some(&mut test.settings),
             Self::Preview(preview) => Some(&mut preview.what.settings),
             Self::Simulate(simulate) => Some(&mut simulate.what.settings),
             Self::Tools(tools) => Some(&mut tools.what.settings),
@@ -109,6 +112,9 @@ pub(crate) enum CliCommand {
     /// Run a workflow. A run can be killed at any time and resumed
     #[command(after_help = EXAMPLE_RUN)]
     Run(RunArguments),
+    /// Try the scenarios of files: what agents, workflows, programs and servers answer
+    #[command(after_help = EXAMPLE_TEST)]
+    Test(TestArguments),
     /// Continue a run that stopped, was killed or failed
     #[command(after_help = EXAMPLE_RESUME)]
     Resume(ResumeArguments),
@@ -224,6 +230,19 @@ Exit codes:
   3    could not start
   4    stopped, can be resumed
   130  interrupted, can be resumed";
+const EXAMPLE_TEST: &str = "\
+Examples:
+  threadline test support.test.yaml --tag jailbreak
+  threadline test --report html=report.html --report json=now.json --baseline before.json
+  threadline test support.test.yaml --failed
+
+Exit codes:
+  0    every case passed
+  1    a case failed
+  2    wrong usage
+  3    could not start
+  4    stopped before the end; `threadline resume` goes on
+  130  interrupted; `threadline resume` goes on";
 const EXAMPLE_RUNS: &str = "\
 Example:
   threadline runs
@@ -255,6 +274,7 @@ Exit codes:
 const EXAMPLE_SHOW: &str = "\
 Examples:
   threadline show last
+  threadline show last review
   threadline show last --failed
 
 Exit codes:
@@ -620,6 +640,8 @@ pub(crate) enum SchemaKind {
     Runs,
     /// What `explain --json` prints
     Explanation,
+    /// What `show RUN STEP --json` prints
+    Conversations,
     /// What `explain --back --json` and `explain --forward --json` print
     Chain,
     /// What `vars --json` prints
@@ -636,6 +658,8 @@ pub(crate) enum SchemaKind {
     Cleaning,
     /// What `resume --edited --dry-run --json` and `rerun --dry-run --json` print
     Continuation,
+    /// What `test --format json` prints
+    Tests,
 }
 
 /// A run of a project.
@@ -688,8 +712,8 @@ pub(crate) struct RunsArguments {
     /// Include runs that were called by steps of other runs
     #[arg(long)]
     pub(crate) all: bool,
-    /// Only runs with this status, which can be given several times
-    #[arg(long, value_name = "STATUS", value_enum)]
+    /// Only runs with this status, or with one of several: `failed,paused`
+    #[arg(long, value_name = "STATUS", value_enum, value_delimiter = ',')]
     pub(crate) status: Vec<RunStatus>,
     /// Only runs of this workflow: its name or its file
     #[arg(long, value_name = "NAME")]
@@ -726,8 +750,8 @@ pub(crate) struct CleanArguments {
     /// Only runs that began longer ago than this, such as `12h` or `30d`
     #[arg(long, value_name = "DURATION")]
     pub(crate) older_than: Option<String>,
-    /// Only runs with this status, which can be given several times; without it completed and failed ones
-    #[arg(long, value_name = "STATUS", value_enum)]
+    /// Only runs with this status, or with one of several: `failed,stopped`; without it completed and failed ones
+    #[arg(long, value_name = "STATUS", value_enum, value_delimiter = ',')]
     pub(crate) status: Vec<RunStatus>,
     /// Only runs of this workflow: its name or its file
     #[arg(long, value_name = "NAME")]
@@ -775,6 +799,10 @@ pub(crate) struct ShowArguments {
     /// Print the values of events as the journal stores them
     #[arg(long, requires = "json", conflicts_with_all = ["failed", "expanded"])]
     pub(crate) stored: bool,
+    /// A step whose agent was asked: print what was said, instead of the run
+    #[arg(value_name = "STEP", conflicts_with_all = ["failed", "expanded", "stored"],
+        add = ArgValueCompleter::new(completion::steps))]
+    pub(crate) step: Option<String>,
 }
 
 #[derive(Args)]
@@ -863,7 +891,7 @@ pub(crate) struct VarsArguments {
     /// Print a JSON object, with full values
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show the history of one name: `version`, `inputs.target`, `context.greeting`
+    /// Show the history of one name: `version`, `inputs.target`, `context.greeting`; of one item: `tested[17]`
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -1012,7 +1040,7 @@ pub(crate) struct ScopeArguments {
 }
 
 /// Values set on the command line.
-#[derive(Args)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct SettingArguments {
     /// Set a name, or a path inside one, to a text
     #[arg(long, value_name = "PATH=TEXT")]
@@ -1045,10 +1073,13 @@ pub(crate) struct WorkflowArguments {
     /// The workflow, a YAML or JSON file, `-` for stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// What is tried of the scenarios of the file.
+    #[arg(skip)]
+    pub(crate) scenarios: Option<ScenarioSelection>,
 }
 
 /// How a run is driven and shown.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct WatchArguments {
     /// The maximum number of steps that run at once. Default for a graph: one per processor, at least 4
@@ -1108,13 +1139,200 @@ fn parse_jobs(text: &str) -> Result<usize, String> {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct TestArguments {
+    /// Try only scenarios whose name, id or target contains TEXT. Can be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Vec<String>,
+    /// Try only scenarios with this tag. Can be repeated
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// Try one part of the cases: `2/5` is the second of five
+    #[arg(long, value_name = "PART/PARTS", value_parser = parse_shard)]
+    pub(crate) shard: Option<(u64, u64)>,
+    /// Continue a run of scenarios that stopped, and report it; one that has ended is only reported
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["filter", "tag", "shard", "files", "target", "record", "replay",
+        "failed", "watch"],
+        add = ArgValueCompleter::new(completion::runs))]
+    pub(crate) resume: Option<String>,
+    /// What to do with steps that were running when Threadline was killed. Overrides their `on_crash`
+    #[arg(long, value_name = "WHAT", requires = "resume")]
+    pub(crate) in_flight: Option<InFlightDecision>,
+    /// How the results are printed
+    #[arg(long, value_enum, default_value_t = TestFormat::Text)]
+    pub(crate) format: TestFormat,
+    /// Write a report to a file besides: `html=FILE`, `junit=FILE`, or another format. Can be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_test_report)]
+    pub(crate) report: Vec<TestReportPath>,
+    /// Say what has changed since an earlier report, which `--report json=FILE` wrote
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Try only the cases that failed when the file was tried last
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Try a file again when it changes, or a file that it names, until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// The files, or folders of files whose names end with `.test.yaml`, `.test.yml` or `.test.json`. Default: all below the
+    /// current folder
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// A file with `target` or `targets`, and agents and judges, for scenarios that name none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) target: Option<PathBuf>,
+    /// The maximum number of steps that run at once. Default: 8
+    #[arg(long, short, value_name = "COUNT", value_parser = parse_jobs)]
+    pub(crate) jobs: Option<usize>,
+    /// Write every exchange with an agent to files in FOLDER, in a folder for each file, to replay them
+    #[arg(long, value_name = "FOLDER", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Answer in place of agents and their tools what is recorded in FOLDER
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Set a budget of agents for each file: `cost=5`, `tokens=100000`. Can be given several times
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) budget: Vec<String>,
+    /// Set an input. The value is read as the type that the file declares
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) input: Vec<String>,
+    /// A JSON or YAML object of inputs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) inputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: SettingArguments,
+    /// The folder that steps run in
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Use a store that another user or a repository may have made, from now on
+    #[arg(long)]
+    pub(crate) trust_store: bool,
+    /// Print statistics of each run at its end, as a line of JSON on stderr: events, CPU time, memory
+    #[arg(long)]
+    pub(crate) stats: bool,
+}
+
+impl TestArguments {
+    /// How a run of scenarios is continued.
+    pub(crate) fn resume_of(&self, run: String) -> ResumeArguments {
+        ResumeArguments {
+            dir: self.dir.clone(),
+            in_flight: self.in_flight,
+            budget: self.budget.clone(),
+            failed: false,
+            edited: false,
+            confirm: ConfirmArguments { dry_run: false, yes: false },
+            watch: WatchArguments {
+                jobs: self.jobs,
+                trust_store: self.trust_store,
+                ..WatchArguments::default()
+            },
+            run,
+        }
+    }
+
+    /// How a file is run whose scenarios are tried.
+    pub(crate) fn run_of(&self, file: PathBuf, scenarios: ScenarioSelection) -> RunArguments {
+        RunArguments {
+            import: Vec::new(),
+            budget: self.budget.clone(),
+            dir: self.dir.clone(),
+            record: self.record.as_deref().map(|folder| folder_of(folder, &file)),
+            replay: self.replay.as_deref().map(|folder| folder_of(folder, &file)),
+            live: Vec::new(),
+            watch: WatchArguments {
+                jobs: Some(self.jobs.unwrap_or(TEST_JOBS)),
+                trust_store: self.trust_store,
+                ..WatchArguments::default()
+            },
+            what: WorkflowArguments {
+                input: self.input.clone(),
+                inputs: self.inputs.clone(),
+                payload: None,
+                settings: self.settings.clone(),
+                trust_set: false,
+                file,
+                scenarios: Some(scenarios),
+            },
+        }
+    }
+}
+
+/// The folder of the exchanges of a file, below that of all files.
+fn folder_of(folder: &Path, file: &Path) -> PathBuf {
+    let names = file.components().filter(|part| matches!(part, Component::Normal(_)));
+    names.fold(folder.to_owned(), |folder, name| folder.join(name))
+}
+
+/// So many steps of scenarios run at once when nobody says otherwise: most of them wait for an answer.
+const TEST_JOBS: usize = 8;
+
+/// How the results of scenarios are printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestFormat {
+    /// Lines for people
+    Text,
+    /// One JSON document, which `--baseline` reads
+    Json,
+    /// The XML of `JUnit`, a case per case
+    Junit,
+    /// One page with everything that was said
+    Html,
+    /// Annotations of GitHub Actions, which are also added to `text` in a job of GitHub
+    Github,
+}
+
+/// A report of scenarios in a file.
+#[derive(Clone)]
+pub(crate) struct TestReportPath {
+    pub(crate) format: TestFormat,
+    pub(crate) path: PathBuf,
+}
+
+fn parse_test_report(text: &str) -> Result<TestReportPath, String> {
+    let expected = || "a format and a file, such as `html=report.html`".to_owned();
+    let (format, file) = text.split_once('=').ok_or_else(expected)?;
+    if file.is_empty() {
+        return Err(expected());
+    }
+    let format = TestFormat::from_str(format, false).map_err(|_| {
+        let names = TestFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
+        format!("`{format}` is no format: it is {}", words::code_list(names, "or"))
+    })?;
+    Ok(TestReportPath { format, path: PathBuf::from(file) })
+}
+
+fn parse_shard(text: &str) -> Result<(u64, u64), String> {
+    let expected = || "a part and the number of parts, such as `2/5`".to_owned();
+    let (part, parts) = text.split_once('/').ok_or_else(expected)?;
+    match (part.trim().parse(), parts.trim().parse()) {
+        (Ok(part), Ok(parts)) if (1..=parts).contains(&part) => Ok((part, parts)),
+        _ => Err(expected()),
+    }
+}
+
+#[derive(Args)]
 pub(crate) struct RunArguments {
     /// Read an import from this run instead of the latest run of its workflow
     #[arg(long, value_name = "NAME=RUN")]
     pub(crate) import: Vec<String>,
+    /// Set a budget of agents, in place of that of the file: `cost=5`, `tokens=100000`, `turns=20`, `time=30m`; that
+    /// of a step with its name, as in `review.cost=1`. Can be given several times
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) budget: Vec<String>,
     /// The folder that steps run in
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
+    /// Write every exchange with an agent to files in FOLDER, to replay them
+    #[arg(long, value_name = "FOLDER", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Answer in place of agents and their tools what is recorded in FOLDER. Nothing else is asked or started
+    /// for them
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Ask the agents of this step all the same. Can be repeated
+    #[arg(long, value_name = "STEP", requires = "replay")]
+    pub(crate) live: Vec<String>,
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     #[command(flatten)]
@@ -1129,6 +1347,10 @@ pub(crate) struct ResumeArguments {
     /// What to do with steps that were running when Threadline was killed. Overrides their `on_crash`
     #[arg(long, value_name = "WHAT")]
     pub(crate) in_flight: Option<InFlightDecision>,
+    /// Set a budget of agents, in place of that of the file: `cost=5`, `tokens=100000`, `turns=20`, `time=30m`; that
+    /// of a step with its name, as in `review.cost=1`. Can be given several times
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) budget: Vec<String>,
     /// Rerun the failed items of a finished run, and the steps after them. Has no effect on a run that
     /// stopped before its end
     #[arg(long, conflicts_with = "edited")]

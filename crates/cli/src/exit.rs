@@ -12,6 +12,8 @@ pub(crate) enum CommandFailure {
     Usage(String),
     /// Values that the user gave are wrong, or some are missing.
     Inputs(Vec<Report>),
+    /// None of the scenarios of a file was chosen.
+    NothingChosen,
     /// A file could not be read or parsed.
     NotStarted(Vec<Report>),
     /// The reader of stdout is gone, so nothing can be printed.
@@ -32,6 +34,7 @@ impl CommandFailure {
             Self::Failed(reports) => (reports, 1),
             Self::Usage(message) => (vec![Report::plain(message)], 2),
             Self::Inputs(reports) => (reports, 2),
+            Self::NothingChosen => (vec![Report::plain("no scenario was chosen")], 2),
             Self::NotStarted(reports) => (reports, 3),
             Self::Closed => (Vec::new(), 0),
             Self::Shown(code) => (Vec::new(), code),

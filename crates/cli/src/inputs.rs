@@ -17,6 +17,7 @@ use threadline_runner::project::plain;
 use crate::arguments::{ScopeArguments, SetFlag, SettingArguments};
 use crate::exit::CommandFailure;
 use crate::report::{Report, ReportSource};
+use crate::user_agents;
 
 /// The maximum size of a file, in bytes. The language refuses more.
 const MAX_BYTES: u64 = 64 << 20;
@@ -199,8 +200,19 @@ pub(crate) fn read_workflow(path: &Path) -> Result<SourceFile, CommandFailure> {
     Ok(files::assemble(read_source(path)?, &read_called))
 }
 
+/// Reads a file of scenarios over the file with their targets, if there is one.
+pub(crate) fn read_scenarios(path: &Path, targets: Option<&Path>) -> Result<SourceFile, CommandFailure> {
+    let Some(targets) = targets else { return read_workflow(path) };
+    // What is wrong with it is said of itself.
+    let below = read_source(targets)?;
+    Ok(files::assemble(read_source(path)?.over(below.name()), &read_called))
+}
+
 /// Reads the file of a called workflow.
 pub(crate) fn read_called(name: &str) -> Result<SourceFile, Unread> {
+    if name == files::USER_AGENTS {
+        return user_agents::read();
+    }
     let path = Path::new(name);
     let unread = |error: std::io::Error| {
         let missing = error.kind() == std::io::ErrorKind::NotFound;

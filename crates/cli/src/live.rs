@@ -13,7 +13,7 @@ use threadline_flow::plan::Plan;
 use threadline_lang::diag::{excerpt, words};
 use threadline_runner::clock;
 use threadline_runner::values::Values;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::loop_progress::{LoopProgress, PastState, REMEMBERED, has_ignored_failure};
 use crate::progress::{ListProgress, Progress, RunningWork};
@@ -35,6 +35,9 @@ const MAX_LISTS: usize = 4;
 const BAR_WIDTH: usize = 30;
 const ITEM_WIDTH: usize = 40;
 
+/// The number of bytes that are kept of what an agent says, at most.
+const SAID: usize = 1024;
+
 /// The time after which a step outside of lists is drawn, in milliseconds.
 const LONG: Millis = 500;
 
@@ -44,6 +47,8 @@ pub(crate) struct LiveView<'a> {
     values: Values<'a>,
     /// The values of the items that are drawn, as text.
     items: BTreeMap<Address, String>,
+    /// The end of what agents say while they say it.
+    said: BTreeMap<Address, String>,
     /// The last lines of a loop, which are held back, and the number of lines before them.
     kept: VecDeque<String>,
     more: u64,
@@ -55,12 +60,44 @@ pub(crate) struct LiveView<'a> {
 
 impl<'a> LiveView<'a> {
     pub(crate) fn new(screen: Screen, values: Values<'a>) -> Self {
-        Self { screen, values, items: BTreeMap::new(), kept: VecDeque::new(), more: 0, rows: 0, height: 0 }
+        let (items, said, kept) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        Self { screen, values, items, said, kept, more: 0, rows: 0, height: 0 }
     }
 
     /// Prints a line, which scrolls by.
     pub(crate) fn print(&mut self, line: &str) {
         self.screen.print(line);
+    }
+
+    /// Takes what an agent says, of which the end is drawn.
+    pub(crate) fn hear(&mut self, at: &Address, bytes: &[u8]) {
+        let said = self.said.entry(at.clone()).or_default();
+        // A character that is cut is not worth waiting for.
+        said.push_str(&String::from_utf8_lossy(bytes));
+        let start = said.ceil_char_boundary(said.len().saturating_sub(SAID));
+        said.drain(..start);
+    }
+
+    /// Forgets what an agent said, because it is over.
+    pub(crate) fn forget(&mut self, at: &Address) {
+        self.said.remove(at);
+    }
+
+    /// Adds the end of what an agent says to the line about it.
+    fn push_said(&self, line: &mut ScreenLine, at: &Address) {
+        let room = line.room();
+        let Some(said) = self.said.get(at).filter(|_| room > 12) else { return };
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let said = visible(&words.join(" "));
+        let (mut width, room) = (0, room - 3);
+        let fits = |char: &char| {
+            width += char.width().unwrap_or(0);
+            width <= room
+        };
+        let length: usize = said.chars().rev().take_while(fits).map(char::len_utf8).sum();
+        let (before, end) = said.split_at(said.len() - length);
+        let before = if before.is_empty() { "  " } else { "  …" };
+        line.push(DIM, before).push(PLAIN, end);
     }
 
     /// Holds a line of a loop back: only the last of them are printed in the end.
@@ -156,7 +193,11 @@ impl<'a> LiveView<'a> {
         let mut lines: Vec<ScreenLine> = recent.map(|turn| turn_line(plan, turn, wide, size)).collect();
         self.rows = self.rows.max(lines.len()).min(room);
         lines.extend((lines.len()..self.rows).map(|_| ScreenLine::new(size)));
-        lines.push(current_line(turns, wide, size, now));
+        let mut line = current_line(turns, wide, size, now);
+        if let Some(at) = turns.current.as_ref().and_then(|current| current.at.as_ref()) {
+            self.push_said(&mut line, at);
+        }
+        lines.push(line);
         lines.push(limits_line(turns, &limits, size, now));
         lines
     }
@@ -182,6 +223,7 @@ impl<'a> LiveView<'a> {
         let Some((owner, index)) = name.as_item() else {
             line.push(DIM, "  ▸ ").push(PLAIN, &visible(&step.unwrap_or_default()));
             line.push(DIM, &elapsed);
+            self.push_said(&mut line, running.step.as_ref().unwrap_or(name));
             return line;
         };
         let several = lists.len() > 1;
@@ -201,6 +243,9 @@ impl<'a> LiveView<'a> {
             line.push(PLAIN, " ").push(PLAIN, &shown);
         }
         line.push(DIM, &rest);
+        if let Some(step) = &running.step {
+            self.push_said(&mut line, step);
+        }
         line
     }
 

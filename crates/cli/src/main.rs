@@ -23,12 +23,18 @@ mod screen;
 mod stats;
 mod stream;
 mod table;
+mod user_agents;
 
 use std::process::ExitCode;
 
 use threadline_runner::signals;
 
 use arguments::Arguments;
+
+/// That of musl takes twice the processor time for many small values, and more where there are threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     completion::answer();
@@ -40,6 +46,7 @@ fn main() -> ExitCode {
     };
     let result = match &arguments.command {
         arguments::CliCommand::Run(run) => commands::run::run(run),
+        arguments::CliCommand::Test(test) => commands::test::test(test),
         arguments::CliCommand::Resume(resume) => commands::run::resume(resume),
         arguments::CliCommand::Rerun(rerun) => commands::continued::rerun(rerun),
         arguments::CliCommand::Runs(runs) => commands::runs::runs(runs),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_flow::files;
 use threadline_flow::load::load;
-use threadline_flow::model::{Import, Input, InputError, Shape, Workflow};
+use threadline_flow::model::{Import, Input, InputError, SCENARIOS, Shape, Workflow};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::diag::{nearest, words};
@@ -40,6 +40,18 @@ pub(crate) fn prepare(
     let (planned, problems) = plan_file_with(file, |workflow| {
         for setting in inputs::settings(&arguments.settings)? {
             set.push(set_context(workflow, &setting, arguments.trust_set)?);
+        }
+        if let Some(selection) = &arguments.scenarios {
+            if workflow.scenarios.is_empty() {
+                let message = format!("`{}` has no scenarios, so there is nothing to try", file.name());
+                let hint = format!("`threadline run {}` runs it; a scenario has a `target`", file.name());
+                return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
+            }
+            workflow.select_scenarios(selection);
+            if workflow.scenarios.is_empty() {
+                return Err(CommandFailure::NothingChosen);
+            }
+            set.push((SCENARIOS.into(), selection.value()));
         }
         Ok(())
     })?;

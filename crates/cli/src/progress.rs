@@ -2,10 +2,11 @@
 //!
 //! Progress is made of events alone, so a resumed run starts with the progress of its past. Nothing is printed here.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use threadline_engine::event::{Address, Event, EventKind, Millis, Output, Seq, Status};
 use threadline_engine::replay::Failed;
+use threadline_engine::spend::Spend;
 use threadline_flow::plan::Plan;
 
 use crate::failed_items::FailedItems;
@@ -30,6 +31,10 @@ pub(crate) struct Progress {
     running: BTreeMap<Address, RunningWork>,
     /// The progress of a loop.
     pub(crate) turns: LoopProgress,
+    /// What the run has spent on agents.
+    pub(crate) spent: Spend,
+    /// Executions whose agents are not asked for more until a budget or their own limits allow it.
+    pub(crate) held: BTreeSet<Address>,
     /// Whether the run is over.
     ended: bool,
 }
@@ -112,9 +117,21 @@ impl Progress {
         self.failed_steps.take(plan, event);
         self.failed.take(event);
         self.turns.take(plan, event);
+        if let Some(spent) = event.kind.spent() {
+            self.spent.add(spent);
+        }
+        match &event.kind {
+            EventKind::Exchanged { held: true, .. } => {
+                self.held.insert(event.at.clone());
+            }
+            EventKind::Started { .. } => {
+                self.held.remove(&event.at);
+            }
+            _ => {}
+        }
         let at = &event.at;
         match &event.kind {
-            EventKind::Resumed { failed } => self.resumed(event.time, *failed),
+            EventKind::Resumed { failed, .. } => self.resumed(event.time, *failed),
             EventKind::Expanded { count, parallel, .. } if !at.is_in_items() => {
                 self.running.remove(at);
                 self.lists.insert(

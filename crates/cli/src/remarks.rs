@@ -63,7 +63,7 @@ impl Remarks {
                 None
             }
             Notice::Problems(at, problems) => self.diagnose(source, at, problems),
-            Notice::Event(_) | Notice::Printed(..) | Notice::Called(_) => None,
+            Notice::Event(_) | Notice::Printed(..) | Notice::Waits(..) | Notice::Called(_) => None,
         }
     }
 

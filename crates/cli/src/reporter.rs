@@ -10,15 +10,17 @@ mod labels;
 mod large_lists;
 mod loop_lines;
 mod partial_lines;
+mod used;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
+use threadline_engine::agent::conversation::ExchangeKind;
 use threadline_engine::event::{
     Address, Datum, Event, EventKind, ItemEnded, JudgeReply, LoopEnd, Millis, Output, Status,
 };
@@ -28,7 +30,7 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::{preview, words};
-use threadline_runner::driver::{CalledNotice, Notice};
+use threadline_runner::driver::{CalledNotice, Notice, WaitReason};
 use threadline_runner::values::Values;
 use threadline_store::JournalReader;
 use unicode_width::UnicodeWidthStr;
@@ -42,6 +44,8 @@ use self::large_lists::{FailureDisplay, LargeLists};
 use self::loop_lines::{LoopLines, visit_suffix};
 pub(crate) use self::loop_lines::{describe_loop_end, describe_missing_route, describe_route};
 use self::partial_lines::PartialLines;
+pub(crate) use self::used::spend_text;
+use self::used::{budgets_text, used_by};
 use crate::arguments::TraceFormat;
 use crate::failure_output::{printed_lines, reply_lines};
 use crate::live::LiveView;
@@ -60,6 +64,12 @@ const BOLD: Style = Style::new().bold();
 /// The number of lines that a failed step printed that are shown below it, and below an item of a large list.
 const PRINTED_LINES: usize = 10;
 const PRINTED_LINES_OF_ITEM: usize = 3;
+
+/// The largest stored answer of an agent that is read for one line of it, in bytes.
+const READ_FOR_A_LINE: u64 = 1 << 20;
+
+/// The shortest wait for an agent that is worth a line.
+const SHOWN_WAIT: Duration = Duration::from_secs(1);
 
 /// The maximum width of the names of exports; values stand behind them.
 const MAX_EXPORT_WIDTH: usize = 32;
@@ -89,6 +99,8 @@ pub(crate) struct Reporter<'a> {
     phase: Option<Address>,
     loop_lines: LoopLines,
     column: LabelColumn,
+    /// Until when agents are not asked again, as the lines have said.
+    waits: BTreeMap<EcoString, Instant>,
     /// The reporters of runs that steps called and that have not ended.
     called: BTreeMap<EcoString, Self>,
     sink: LineSink<'a>,
@@ -142,6 +154,7 @@ impl<'a> Reporter<'a> {
             phase: None,
             loop_lines: LoopLines::new(&plan, progress.turns.iteration),
             column: LabelColumn::new(&plan),
+            waits: BTreeMap::new(),
             called: BTreeMap::new(),
             sink: LineSink::Stdout,
             progress,
@@ -206,6 +219,12 @@ impl<'a> Reporter<'a> {
                     self.print_output(at, &lines);
                 }
             }
+            Notice::Printed(at, _, bytes) => {
+                if let LineSink::Terminal(live) = &mut self.sink {
+                    live.hear(at, bytes);
+                }
+            }
+            Notice::Waits(at, why, pause) => self.waits(at, why, *pause),
             Notice::Called(called) => self.called(called),
             _ => {}
         }
@@ -288,7 +307,16 @@ impl<'a> Reporter<'a> {
 
     /// Takes the next event of the run.
     pub(crate) fn event(&mut self, event: &Event) {
+        let was_held = self.progress.held.contains(&event.at);
         self.progress.take(&self.plan, event);
+        if let LineSink::Terminal(live) = &mut self.sink {
+            live.forget(&event.at);
+        }
+        if ends_output(&event.kind) {
+            for rest in self.partial_lines.take_rest(&event.at) {
+                self.print_output(&event.at, &rest);
+            }
+        }
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.started_at = Some(event.time);
@@ -301,25 +329,19 @@ impl<'a> Reporter<'a> {
                 );
                 self.print(&line);
             }
-            EventKind::Resumed { .. } => {
+            EventKind::Resumed { budgets, .. } => {
                 self.started_at.get_or_insert(event.time);
                 self.phase = None;
-                self.print(&format!("{DIM}resumed{DIM:#}"));
+                let budgets = budgets_text(&self.plan, budgets);
+                self.print(&format!("{DIM}resumed{budgets}{DIM:#}"));
             }
             EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. } => {
-                for rest in self.partial_lines.take_rest(&event.at) {
-                    self.print_output(&event.at, &rest);
-                }
                 self.finished(event, output);
             }
             EventKind::Skipped { output, .. } => self.skipped(event, output),
             EventKind::Retrying { .. } | EventKind::Exchanged { .. }
                 if self.large_lists.large_list_of(&event.at).is_some() => {}
-            EventKind::Exchanged { output, .. } => {
-                let why = output.meta.get(names::REASON).and_then(Value::as_str).unwrap_or_default();
-                let note = format!("the answer {}; asked again", first_line(why));
-                self.line(&event.at, LineHead::new(OPEN, "↻", &time_of(output)), &note);
-            }
+            EventKind::Exchanged { output, .. } => self.exchanged(&event.at, output),
             EventKind::Retrying { output, until, .. } => {
                 let error = error_of(output);
                 let reason = self.failures.line_reason(&event.at, first_line(&error));
@@ -349,7 +371,8 @@ impl<'a> Reporter<'a> {
                     format!("; {} of {} items of {} done", list.done(), list.total, name.trim())
                 });
                 let done: String = done.collect();
-                self.print(&format!("{DIM}paused: {reason}{done}{DIM:#}"));
+                let spent = self.spent_text();
+                self.print(&format!("{DIM}paused: {reason}{done}{spent}{DIM:#}"));
             }
             EventKind::Judged(judged) => {
                 self.loop_lines.held_back = true;
@@ -360,7 +383,8 @@ impl<'a> Reporter<'a> {
                 self.ended(event.time, *outcome, ended.as_ref());
                 self.exports(exports);
             }
-            EventKind::Started { rerun: true, .. } => {
+            // One that had to wait just goes on.
+            EventKind::Started { rerun: true, .. } if !was_held => {
                 let note = "was running at the crash, runs again";
                 self.line(&event.at, LineHead::new(DIM, "↻", ""), note);
             }
@@ -370,6 +394,28 @@ impl<'a> Reporter<'a> {
             | EventKind::LimitsResolved { .. }
             | EventKind::OutcomeKnown { .. }
             | EventKind::ItemBegun { .. } => {}
+        }
+    }
+
+    /// An agent is not done yet: it called a tool, or is asked for another answer.
+    fn exchanged(&mut self, at: &Address, output: &Output) {
+        let text = |name: &str| output.meta.get(name).and_then(Value::as_str).unwrap_or_default();
+        match ExchangeKind::of_meta(&output.meta) {
+            // Each call has a line of its own.
+            ExchangeKind::Tools | ExchangeKind::Calls => {}
+            ExchangeKind::Call => {
+                let arguments = output.meta.get(names::PARAMETERS).map(preview).unwrap_or_default();
+                let result = match output.status {
+                    Status::Completed => self.result_of(output),
+                    _ => format!("✗ {}", first_line(&error_of(output))),
+                };
+                let note = format!("{} {arguments} {result}", text(names::TOOL_NAME));
+                self.line(at, LineHead::new(DIM, "◦", &time_of(output)), &note);
+            }
+            ExchangeKind::Misfit => {
+                let note = format!("the answer {}; asked again", first_line(text(names::REASON)));
+                self.line(at, LineHead::new(OPEN, "↻", &time_of(output)), &note);
+            }
         }
     }
 
@@ -399,7 +445,8 @@ impl<'a> Reporter<'a> {
         if step.is_some_and(|step| step.state.is_some()) {
             // The line of a state is printed when it was judged.
             let is_kept = matches!(event.kind, EventKind::Finished { kept: Some(_), .. });
-            self.loop_lines.remember(output, is_kept);
+            let shown = self.shown(output);
+            self.loop_lines.remember(output, &shown, is_kept);
             return;
         }
         if output.status != Status::Completed {
@@ -410,10 +457,12 @@ impl<'a> Reporter<'a> {
             return;
         }
         let is_map = step.is_some_and(|step| is_map(&step.action));
-        let is_named = step.is_some_and(|step| step.id.is_some() || step.capture.is_some());
+        // Others can read what a step with a name left; an agent is asked for what it says.
+        let is_agent = step.is_some_and(|step| matches!(step.action, Action::Agent { .. }));
+        let is_named = is_agent || step.is_some_and(|step| step.id.is_some() || step.capture.is_some());
         let note = match (is_map, is_named) {
             (true, _) => counts_of(output),
-            (false, true) => result_of(output),
+            (false, true) => self.result_of(output),
             (false, false) => String::new(),
         };
         let time = time_of(output);
@@ -447,11 +496,46 @@ impl<'a> Reporter<'a> {
         }
         let reason = self.failures.line_reason(&event.at, first);
         let why = output.meta.get(names::NOT_RETRIED).and_then(Value::as_str);
-        let reason = with_refusal(reason, why);
+        let reason = with_refusal(reason, why) + &used_by(output);
         self.line(&event.at, LineHead::new(BAD, "✗", &time_of(output)), &reason);
         self.failures.report(&event.at, first);
         self.print_all(&further);
         self.print_all(&self.printed_lines(output, PRINTED_LINES));
+    }
+
+    /// A step waits until its agent may be asked again. Others that wait until then have no line.
+    fn waits(&mut self, at: &Address, why: &WaitReason, pause: Duration) {
+        let agent = match why {
+            WaitReason::Limited(agent) => agent,
+            WaitReason::Unanswered(_) if self.large_lists.large_list_of(at).is_some() => return,
+            WaitReason::Unanswered(why) => {
+                let note = format!("{}, again in {}", first_line(why), words::duration(pause));
+                return self.line(at, LineHead::new(OPEN, "↻", ""), &note);
+            }
+        };
+        let until = Instant::now() + pause;
+        let known = self.waits.get(agent).is_some_and(|known| *known + SHOWN_WAIT >= until);
+        if pause < SHOWN_WAIT || known {
+            return;
+        }
+        self.waits.insert(agent.clone(), until);
+        let list = self.large_lists.large_list_of(at);
+        let pause = whole_seconds(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        let note = format!("waits {pause}: `{agent}` may not be asked more often");
+        self.line(&list.unwrap_or_else(|| at.clone()), LineHead::new(OPEN, "·", ""), &note);
+    }
+
+    /// What a step left, with what it used.
+    fn result_of(&self, output: &Output) -> String {
+        format!("→ {}{}", self.shown(output), used_by(output))
+    }
+
+    /// What a step left, as a line shows it.
+    fn shown(&self, output: &Output) -> String {
+        match shown_of(output, |stored| self.reader?.load(stored).ok()) {
+            Ok(value) => preview(&value),
+            Err(bytes) => format!("{bytes} bytes"),
+        }
     }
 
     /// The end of what a failed step printed, as it stands below the line of the step.
@@ -572,6 +656,7 @@ impl<'a> Reporter<'a> {
             (false, false) => format!("{}; {}", steps.text(Some("step")), items.text(Some("item"))),
         };
         let elapsed = self.started_at.map_or(String::new(), |then| format!(" in {}", pause(then, time)));
+        let spent = self.spent_text();
         let (style, word) = match outcome {
             Outcome::Completed => (GOOD, "completed"),
             Outcome::Failed => (BAD, "failed"),
@@ -579,17 +664,22 @@ impl<'a> Reporter<'a> {
         };
         self.release_loop_lines();
         let line = match (&self.plan.states, ended) {
-            (None, _) => format!("{style}{word}{style:#}: {counts}{elapsed}"),
+            (None, _) => format!("{style}{word}{style:#}: {counts}{elapsed}{spent}"),
             (Some(_), ended) => {
                 let turns = &self.progress.turns;
                 let last = turns.recent.back().map_or(String::new(), |turn| {
                     format!(" in {}{}", turn.at.state().unwrap_or_default(), visit_suffix(&turn.at))
                 });
                 let ended = ended.map_or(last, |end| describe_loop_end(outcome, end));
-                format!("{style}{word}{style:#}{ended}; {}{elapsed}", turns.counts())
+                format!("{style}{word}{style:#}{ended}; {}{elapsed}{spent}", turns.counts())
             }
         };
         self.print(&line);
+    }
+
+    /// What the run has spent on agents, behind something else.
+    fn spent_text(&self) -> String {
+        spend_text(&self.progress.spent).map_or(String::new(), |spent| format!(", {spent}"))
     }
 
     /// Prints what the run exports, a line for each name.
@@ -665,7 +755,8 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    fn print(&mut self, line: &str) {
+    /// Prints a line for people, above the block of progress if there is one.
+    pub(crate) fn print(&mut self, line: &str) {
         match &mut self.sink {
             LineSink::Stdout => print_styled_line(&guard(line)),
             LineSink::Buffer(lines) => lines.push(line.to_owned()),
@@ -694,6 +785,18 @@ fn plan_of<'n>(plan: &'n Plan, notice: &'n Notice) -> &'n Plan {
 /// Whether a notice is about the text of a workflow.
 fn is_remark(notice: &Notice) -> bool {
     matches!(notice, Notice::Resolved(..) | Notice::Warned(..) | Notice::Problems(..))
+}
+
+/// Whether something is over whose last line may not have ended.
+fn ends_output(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Finished { .. }
+            | EventKind::Unresolved { .. }
+            | EventKind::Exchanged { .. }
+            | EventKind::Retrying { .. }
+            | EventKind::Judged(_)
+    )
 }
 
 fn is_map(action: &Action) -> bool {
@@ -761,28 +864,19 @@ fn error_of(output: &Output) -> String {
     output.meta.get(names::ERROR).map_or_else(|| output.status.name().to_owned(), Value::to_string)
 }
 
-fn result_of(output: &Output) -> String {
-    let used = used_by(output);
-    match &output.value {
-        Datum::Here(value) => format!("→ {}{used}", preview(answer_in(output, value))),
-        Datum::Stored { len, .. } => format!("→ {len} bytes{used}"),
-    }
-}
-
-/// What an agent answered, without what surrounds it; of any other step its value.
-pub(crate) fn answer_in<'v>(output: &Output, value: &'v Value) -> &'v Value {
+/// What a line shows of what a step left: the answer of an agent without what surrounds it, of any other step its value;
+/// the number of bytes of a value that is not read for a line. `load` reads a stored value.
+pub(crate) fn shown_of(output: &Output, load: impl FnOnce(&Datum) -> Option<Value>) -> Result<Value, u64> {
     let is_agent = output.meta.get(names::AGENT_ID).is_some();
+    let value = match &output.value {
+        Datum::Here(value) => value.clone(),
+        // An answer is what people wait for. What other steps leave may be anything.
+        stored @ Datum::Stored { len, .. } => {
+            Some(stored).filter(|_| is_agent && *len <= READ_FOR_A_LINE).and_then(load).ok_or(*len)?
+        }
+    };
     let answer = || value.get(names::OUTPUT).or_else(|| value.get(names::FINAL_RESPONSE));
-    if is_agent { answer().unwrap_or(value) } else { value }
-}
-
-/// What an answer used, behind it: `  (1250 tokens, $0.02)`.
-fn used_by(output: &Output) -> String {
-    let tokens = output.meta.get(names::TOTAL_TOKENS).and_then(Value::as_i64);
-    let tokens = tokens.map(|tokens| words::count(tokens, "token"));
-    let cost = output.meta.get(names::TOTAL_COST_USD).map(|cost| format!("${cost}"));
-    let used: Vec<String> = tokens.into_iter().chain(cost).collect();
-    if used.is_empty() { String::new() } else { format!("  ({})", used.join(", ")) }
+    Ok(if is_agent { answer().cloned().unwrap_or(value) } else { value })
 }
 
 #[cfg(test)]

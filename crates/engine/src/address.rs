@@ -313,21 +313,84 @@ pub fn split_item_suffix(text: &str) -> Option<(&str, Vec<u64>)> {
     Some((name, indexes.collect::<Option<Vec<u64>>>()?))
 }
 
+/// A part of what happened in a run: everything outside of items, and of the items those on the way to some indexes, with
+/// all that stands in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSlice {
+    /// The indexes of each item, those of the items around it first; in order.
+    items: Vec<Vec<u64>>,
+}
+
+impl RunSlice {
+    /// The slice with these items; none of them for everything outside of items.
+    pub fn new(mut items: Vec<Vec<u64>>) -> Self {
+        items.sort_unstable();
+        items.dedup();
+        Self { items }
+    }
+
+    /// Whether what is about the address with this text belongs to it. A text that is no address does
+    /// where items do: whoever reads it says so.
+    pub fn has(&self, address: &str) -> bool {
+        if !address.contains(ITEM) {
+            return true;
+        }
+        if self.items.is_empty() {
+            return false;
+        }
+        let indexes = address.split(ITEM).skip(1).map(|rest| rest.split(']').next().and_then(number));
+        let Some(indexes) = indexes.collect::<Option<Vec<u64>>>() else { return true };
+        let is_inside = (1..=indexes.len()).any(|len| self.has_item(&indexes[..len]));
+        is_inside
+            || self.items[self.first_from(&indexes)..].first().is_some_and(|item| item.starts_with(&indexes))
+    }
+
+    fn has_item(&self, indexes: &[u64]) -> bool {
+        self.items.get(self.first_from(indexes)).is_some_and(|item| *item == *indexes)
+    }
+
+    /// The place of the first item that is not before one with these indexes.
+    fn first_from(&self, indexes: &[u64]) -> usize {
+        self.items.partition_point(|item| item.as_slice() < indexes)
+    }
+
+    /// The items of a step that belong to it, in order; none if all do.
+    pub(crate) fn items_of(&self, step: &Address, count: u64) -> Option<Vec<u64>> {
+        let around: Vec<u64> = step.items().collect();
+        let mut found = Vec::new();
+        for item in self.items.iter().filter(|item| item.iter().zip(&around).all(|(one, other)| one == other))
+        {
+            // Everything that stands in an item belongs to the slice with it.
+            found.push(*item.get(around.len())?);
+        }
+        found.retain(|index| *index < count);
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
+    }
+}
+
 // ---- addresses as keys ----------------------------------------------------------------------------------
 
 impl Address {
     /// Removes from a map what stands in the lists below this address, `3/..`, and leaves its items, `3[..`.
     pub fn remove_lists_from<T>(&self, map: &mut BTreeMap<Self, T>) {
-        remove_from(map, &eco_format!("{self}{INSIDE}"));
+        remove_from(map, self, INSIDE);
     }
 
     /// Removes from a map the items of the step with this address, `3[..`, and what stands in them.
     pub fn remove_items_from<T>(&self, map: &mut BTreeMap<Self, T>) {
-        remove_from(map, &eco_format!("{self}{ITEM}"));
+        remove_from(map, self, ITEM);
     }
 }
 
-fn remove_from<T>(map: &mut BTreeMap<Address, T>, prefix: &str) {
+fn remove_from<T>(map: &mut BTreeMap<Address, T>, at: &Address, sign: char) {
+    if map.is_empty() {
+        return;
+    }
+    let mut prefix = at.0.clone();
+    prefix.push(sign);
+    let prefix = prefix.as_str();
     let first = (Bound::Included(prefix), Bound::Unbounded);
     let keys = map.range::<str, _>(first).map(|(key, _)| key);
     let keys: Vec<Address> = keys.take_while(|key| key.0.starts_with(prefix)).cloned().collect();
@@ -408,7 +471,7 @@ fn number(digits: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Part, split_item_suffix};
+    use super::{Address, Part, RunSlice, split_item_suffix};
     use crate::random::Random;
 
     fn at(text: &str) -> Address {
@@ -536,5 +599,24 @@ mod tests {
         assert_eq!(at("3[4]/1[0]/2").item_suffix(), "[4][0]");
         assert_eq!(split_item_suffix("each[4][0]"), Some(("each", vec![4, 0])));
         assert_eq!(at("finally/1").step_in(&Address::root()), None);
+    }
+
+    /// An address belongs to a slice if one of its items and an item of the slice are on one way, however many there are.
+    #[test]
+    fn a_slice_has_what_is_on_the_way_to_its_items() {
+        let mut random = Random::new(11);
+        for _ in 0..2_000 {
+            let mut number = || random.below(4);
+            let count = number() * number();
+            let items: Vec<Vec<u64>> =
+                (0..count).map(|_| (0..=number() % 3).map(|_| number()).collect()).collect();
+            let asked: Vec<u64> = (0..number()).map(|_| number()).collect();
+            let slice = RunSlice::new(items.clone());
+            let address = asked.iter().fold("map".to_owned(), |text, index| format!("{text}[{index}]/1"));
+            let is_on_the_way = |item: &Vec<u64>| item.iter().zip(&asked).all(|(one, other)| one == other);
+            let expected = asked.is_empty() || items.iter().any(is_on_the_way);
+            assert_eq!(slice.has(&address), expected, "{address} in {items:?}");
+        }
+        assert!(RunSlice::new(vec![vec![1]]).has("map[x]/1"), "what is no address is read, and reported");
     }
 }

@@ -13,28 +13,57 @@ use threadline_lang::Origin;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
+use crate::agent::tools::ToolOffer;
 use crate::agent::{ResolvedAgent, ResolvedSetting};
-use crate::evaluate::{Act, Resolved, ResolvedReach, RetryPlan};
+use crate::evaluate::{Act, Resolved, ResolvedAssertion, ResolvedReach, ResolvedServer, RetryPlan};
 use crate::hash::Hash;
 use crate::select::{Expansion, ResolvedSource};
+
+/// Settings of an agent that change nothing of what it is asked.
+const ASIDE: [&str; 3] = ["price", "max_parallel", "requests_per_minute"];
+
+/// The hashes that the journal keeps of the fields of an attempt.
+pub(crate) struct FieldHashes {
+    /// Of everything that they came to.
+    pub(crate) fields: Hash,
+    /// Of all that the result depends on.
+    pub(crate) work: Hash,
+}
 
 impl Resolved {
     /// A hash of everything that the fields came to, so that a later program can tell whether it sees the same.
     pub fn fingerprint(&self) -> Hash {
-        Hash::of(self.canonical().as_bytes())
+        Hash::of(self.canonical(self.what_is_done()).as_bytes())
     }
 
     /// A hash of all that the result of a step depends on, so that a run that continues another one can tell
     /// whether that one did the same. How long it may take and how often it is tried is not part of it: what
     /// ended well was within its limits.
     pub fn work(&self, plan: &Plan, number: StepNumber) -> Hash {
-        let Self { act, env, cwd, timeout: _, idle_timeout: _, max_output: _, retry: _, expect } = self;
+        self.work_in(plan, number, self.what_is_done())
+    }
+
+    /// Both hashes: they begin with the same text, which is made once.
+    pub(crate) fn hashes(&self, plan: &Plan, number: StepNumber) -> FieldHashes {
+        let done = self.what_is_done();
+        let fields = Hash::of(self.canonical(Canonical(done.0.clone())).as_bytes());
+        FieldHashes { fields, work: self.work_in(plan, number, done) }
+    }
+
+    /// What both hashes begin with.
+    fn what_is_done(&self) -> Canonical {
+        let mut text = Canonical(String::with_capacity(256));
+        text.act(&self.act);
+        text.variables(&self.env);
+        text.optional("cwd", self.cwd.as_deref());
+        text
+    }
+
+    fn work_in(&self, plan: &Plan, number: StepNumber, mut text: Canonical) -> Hash {
+        // What is done stands in the text already.
+        let Self { act, env: _, cwd: _, timeout: _, idle_timeout: _, max_output: _, retry: _, expect } = self;
         let planned: &PlannedStep = &plan.steps[number as usize];
         let step = &planned.step;
-        let mut text = Canonical(String::new());
-        text.act(act);
-        text.variables(env);
-        text.optional("cwd", cwd.as_deref());
         for (operator, value) in expect.iter().flat_map(|expect| expect.expectations.values()) {
             text.text("expect", operator);
             text.value("=", value);
@@ -53,7 +82,7 @@ impl Resolved {
                 text.value("answer", &answer.schema);
             }
         }
-        if let Some(called) = &planned.calls {
+        for called in plan.callees_of(planned) {
             text.text("called", called.workflow.file.own_text());
             for (name, file) in called.other_files() {
                 text.text(&name, file.own_text());
@@ -64,10 +93,7 @@ impl Resolved {
 
     /// The hash of what a judge is asked.
     pub(crate) fn question(&self, verdicts: &[ecow::EcoString], min_confidence: &str) -> Hash {
-        let mut text = Canonical(String::new());
-        text.act(&self.act);
-        text.variables(&self.env);
-        text.optional("cwd", self.cwd.as_deref());
+        let mut text = self.what_is_done();
         for verdict in verdicts {
             text.text("verdict", verdict);
         }
@@ -76,14 +102,10 @@ impl Resolved {
     }
 
     /// Every field, each text with its length before it.
-    fn canonical(&self) -> String {
-        // A field that is added to it does not compile before it stands here.
-        let Self { act, env, cwd, timeout, idle_timeout, max_output, retry, expect } = self;
+    fn canonical(&self, mut text: Canonical) -> String {
+        // A field that is added to it does not compile before it stands here, or in `what_is_done`.
+        let Self { act: _, env: _, cwd: _, timeout, idle_timeout, max_output, retry, expect } = self;
         let RetryPlan { attempts, backoff, delay, max_delay, jitter } = retry;
-        let mut text = Canonical(String::new());
-        text.act(act);
-        text.variables(env);
-        text.optional("cwd", cwd.as_deref());
         text.number("timeout", timeout.map_or(0, |timeout| timeout.as_millis()));
         if let Some(idle) = idle_timeout {
             text.number("idle_timeout", idle.as_millis());
@@ -123,6 +145,7 @@ impl Expansion {
                 text.text("file", path);
                 text.text("format", source_format_name(*format));
             }
+            ResolvedSource::Files(pattern) => text.text("files", pattern),
             ResolvedSource::Shell { bound, env, format } => {
                 text.script(bound);
                 text.variables(env);
@@ -164,6 +187,7 @@ fn source_format_name(format: Option<SourceFormat>) -> &'static str {
         Some(SourceFormat::Json) => "json",
         Some(SourceFormat::JsonLines) => "jsonl",
         Some(SourceFormat::Lines) => "lines",
+        Some(SourceFormat::Csv) => "csv",
     }
 }
 
@@ -204,9 +228,13 @@ impl Canonical {
                     self.text(if argument.is_file { "file" } else { "argument" }, &argument.value);
                 }
             }
-            Act::Agent { agent, message } => {
+            Act::Agent { agent, message, thread } => {
                 self.agent(agent);
                 self.text("message", message);
+                if let Some(thread) = thread {
+                    self.text("thread", &thread.name);
+                    self.value("before", &thread.before.value());
+                }
             }
             Act::Http(request) => {
                 self.text("http", request.method);
@@ -218,25 +246,7 @@ impl Canonical {
             }
             Act::Tool(call) => {
                 self.text("tool", &call.tool);
-                self.text("server", &call.server.name);
-                match &call.server.reach {
-                    ResolvedReach::Program { command, env, cwd } => {
-                        for word in command {
-                            self.text("argument", word);
-                        }
-                        for (name, value) in env {
-                            self.text("env", name);
-                            self.optional("=", value.as_deref());
-                        }
-                        self.optional("cwd", cwd.as_deref());
-                    }
-                    ResolvedReach::Url { url, headers, hosts: _ } => {
-                        self.text("url", url);
-                        for (name, value) in headers {
-                            self.text(name, value);
-                        }
-                    }
-                }
+                self.server(&call.server);
                 self.value("params", &call.params);
             }
             Act::WriteFile { path, content, mode, create_dirs } => {
@@ -250,7 +260,22 @@ impl Canonical {
                 self.value("with", &call.with);
             }
             Act::Value(value) => self.value("value", value),
+            Act::Assert(assertion) => {
+                let ResolvedAssertion { kind, document, facts, expect, rulings, quorum, keeps_open } =
+                    &**assertion;
+                self.text("assert", kind.with_article());
+                self.value("document", document);
+                self.value("facts", facts);
+                for (operator, value) in expect.expectations.values() {
+                    self.text("expect", operator);
+                    self.value("value", value);
+                }
+                self.value("rulings", rulings);
+                self.number("quorum", quorum.map_or(0, u128::from));
+                self.number("open", u128::from(*keeps_open));
+            }
             Act::Fail(message) => self.text("fail", message),
+            Act::Wait(duration) => self.number("wait", duration.as_millis()),
             Act::Made { value, meta } => {
                 self.value("made", value);
                 for (name, value) in meta {
@@ -261,17 +286,56 @@ impl Canonical {
     }
 
     fn agent(&mut self, agent: &ResolvedAgent) {
-        let ResolvedAgent { name, provider, settings, hosts: _ } = agent;
+        let ResolvedAgent { name, provider, settings, hosts: _, tools } = agent;
         self.text("agent", name);
         // A program is known by its arguments.
         if provider.name != ProviderName::Command {
             self.text("provider", provider.word.name);
         }
-        for (key, setting) in settings {
+        // What an answer costs and when it is asked for changes nothing of it.
+        for (key, setting) in settings.iter().filter(|(key, _)| !ASIDE.contains(key)) {
             match setting {
                 ResolvedSetting::Program(words) => words.iter().for_each(|word| self.text("argument", word)),
                 ResolvedSetting::Text(text) => self.text(key, text),
                 ResolvedSetting::Value(value) => self.value(key, value),
+            }
+        }
+        for tool in tools {
+            match tool {
+                ToolOffer::Server { server, allow, deny } => {
+                    self.server(server);
+                    for name in allow {
+                        self.text("allow", name);
+                    }
+                    for name in deny {
+                        self.text("deny", name);
+                    }
+                }
+                ToolOffer::BuiltIn { tool, hosts: _ } => self.text("built_in", tool.name()),
+                ToolOffer::Workflow { name, description, workflow } => {
+                    self.text("workflow", workflow.0.file.name());
+                    self.text("name", name);
+                    self.optional("description", description.as_deref());
+                }
+            }
+        }
+    }
+
+    fn server(&mut self, server: &ResolvedServer) {
+        self.text("server", &server.name);
+        match &server.reach {
+            ResolvedReach::Program { command, env, cwd } => {
+                for word in command {
+                    self.text("argument", word);
+                }
+                self.variables(env);
+                self.optional("cwd", cwd.as_deref());
+            }
+            ResolvedReach::Url { url, headers, hosts: _ } => {
+                self.text("url", url);
+                for (name, value) in headers {
+                    self.text(name, value);
+                }
             }
         }
     }
@@ -281,8 +345,12 @@ impl Canonical {
     }
 
     fn text(&mut self, name: &str, text: &str) {
-        // Writing into a text cannot fail.
-        let _ = writeln!(self.0, "{name} {} {text}", text.len());
+        self.0.push_str(name);
+        self.0.push(' ');
+        self.digits(text.len() as u128);
+        self.0.push(' ');
+        self.0.push_str(text);
+        self.0.push('\n');
     }
 
     fn optional(&mut self, name: &str, text: Option<&str>) {
@@ -293,7 +361,19 @@ impl Canonical {
     }
 
     fn number(&mut self, name: &str, number: u128) {
-        let _ = writeln!(self.0, "{name} {number}");
+        self.0.push_str(name);
+        self.0.push(' ');
+        self.digits(number);
+        self.0.push('\n');
+    }
+
+    /// Every attempt makes this text, and most of its numbers have one digit.
+    fn digits(&mut self, number: u128) {
+        match u8::try_from(number) {
+            Ok(digit) if digit < 10 => self.0.push(char::from(b'0' + digit)),
+            // Writing into a text cannot fail.
+            _ => drop(write!(self.0, "{number}")),
+        }
     }
 }
 
@@ -303,7 +383,7 @@ mod tests {
     use threadline_flow::shell::Argument;
 
     use super::*;
-    use crate::evaluate::{HostPolicy, Request, ResolvedServer, ResolvedToolCall};
+    use crate::evaluate::{HostPolicy, Request, ResolvedToolCall};
 
     fn argv(words: &[&str], env: &[(&str, Option<&str>)]) -> Resolved {
         let argument =
@@ -317,14 +397,14 @@ mod tests {
     fn agent(provider: ProviderName, settings: &[(&'static str, ResolvedSetting)]) -> Resolved {
         let provider = PROVIDERS.iter().find(|known| known.name == provider).unwrap();
         let (settings, hosts) = (settings.to_vec(), HostPolicy::default());
-        let agent = ResolvedAgent { name: "a".into(), provider, settings, hosts };
-        Resolved::plain(Act::Agent { agent, message: "m".to_owned() })
+        let agent = ResolvedAgent { name: "a".into(), provider, settings, hosts, tools: Vec::new() };
+        Resolved::plain(Act::Agent { agent, message: "m".to_owned(), thread: None })
     }
 
     #[test]
     fn a_program_that_is_an_agent_is_known_by_its_arguments() {
         let command = ResolvedSetting::Program(vec!["sh".to_owned(), "x y".to_owned()]);
-        let canonical = agent(ProviderName::Command, &[("command", command)]).canonical();
+        let canonical = agent(ProviderName::Command, &[("command", command)]).what_is_done().0;
         assert!(
             canonical.starts_with("agent 1 a\nargument 2 sh\nargument 3 x y\nmessage 1 m\n"),
             "{canonical}"

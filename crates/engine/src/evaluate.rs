@@ -3,11 +3,13 @@
 //! There is one evaluation for all of them, over the one walk of [`threadline_flow::model::step_fields`], so what is shown
 //! is what was done. Nothing is carried out here.
 
+mod assertion;
 mod fields;
 
 use std::time::Duration;
 
 use crate::agent::ResolvedAgent;
+use crate::agent::thread::{ResolvedThread, Thread};
 use crate::event::LoopLimits;
 use ecow::EcoString;
 use threadline_expect::{
@@ -24,9 +26,10 @@ use threadline_flow::plan::{PAYLOAD, Plan, PlannedStep, StepNumber};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{Argument, BindError, BoundScript};
 use threadline_flow::url::{self, UrlPiece};
-use threadline_lang::value::JsonStyle;
+use threadline_lang::value::{JsonStyle, MAX_DEPTH, MAX_SIZE};
 use threadline_lang::{Error, Explanation, NoWorld, Origin, Scope, ScopeEntry, Session, Template, Value};
 
+pub use assertion::ResolvedAssertion;
 pub use fields::{FieldOutcome, FieldValue, evaluate_field};
 pub(crate) use fields::{FieldOutcomes, Fields};
 
@@ -88,6 +91,8 @@ pub enum Act {
         agent: ResolvedAgent,
         /// The message that it is sent.
         message: String,
+        /// The conversation that it continues.
+        thread: Option<ResolvedThread>,
     },
     /// Send a request.
     Http(Request),
@@ -108,8 +113,12 @@ pub enum Act {
     Workflow(ResolvedCall),
     /// Nothing but a value.
     Value(Value),
+    /// Compare a document with expectations.
+    Assert(Box<ResolvedAssertion>),
     /// Fail with this message.
     Fail(String),
+    /// Let time pass.
+    Wait(Duration),
     /// A value that the engine itself makes, and its own meta data.
     Made {
         /// The value that the step leaves.
@@ -285,6 +294,8 @@ pub enum Cause {
     },
     /// A value cannot stand where it would.
     Binding(BindError),
+    /// Values that fit one by one are over a limit of data together.
+    TooLarge,
     /// The value is not what the field takes.
     Unfit {
         /// What it takes.
@@ -298,6 +309,13 @@ pub enum Cause {
         message: String,
         /// How to put it right.
         hint: Option<&'static str>,
+    },
+    /// A thread cannot be continued.
+    Thread {
+        /// What is wrong with it.
+        message: String,
+        /// How to put it right.
+        hint: Option<String>,
     },
     /// A value leads to a folder where nothing may run.
     Folder {
@@ -328,9 +346,18 @@ impl FieldError {
                 Problem::error("wrong-type", self.origin.span, message)
                     .note(format!("the value is {}", threadline_lang::diag::preview(value)))
             }
+            Cause::TooLarge => {
+                let message = "these values are too large together, or nested too deep";
+                let limits = format!("the limits are {} MiB and {MAX_DEPTH} levels", MAX_SIZE >> 20);
+                Problem::error("limit", self.origin.span, message).note(limits)
+            }
             Cause::Request { message, hint } => {
                 let problem = Check::BadRequest.at(self.origin.span, message.as_str());
                 hint.iter().copied().fold(problem, Problem::hint)
+            }
+            Cause::Thread { message, hint } => {
+                let problem = Problem::error("thread", self.origin.span, message.as_str());
+                hint.iter().fold(problem, |problem, hint| problem.hint(hint.as_str()))
             }
             Cause::Folder { message } => {
                 Problem::error("outside-project", self.origin.span, message.as_str()).hint(
@@ -543,12 +570,16 @@ fn attempt<'p>(
     let step = &*planned.step;
     let mut fields = Fields::new(scope, session);
     let mut outcomes = fields.evaluate_in_folder(plan, planned, attempt_fields(plan, step), enter);
-    let action = assemble(plan, planned, &mut outcomes);
+    let mut action = assemble(plan, planned, &mut outcomes);
+    if let Some(Act::Agent { thread: Some(thread), .. }) = &mut action
+        && fields.errors.is_empty()
+    {
+        fields.read_thread(step, thread);
+    }
     let mut errors = fields.errors;
     if let (Action::Workflow(call), None, true) = (&step.action, &action, errors.is_empty()) {
         // Each value fits; what is left is too much of it.
-        let cause = Cause::Unfit { expected: "values that are not too large together", value: Value::NULL };
-        errors.push(FieldError { origin: call.path.origin.clone(), cause });
+        errors.push(FieldError { origin: call.path.origin.clone(), cause: Cause::TooLarge });
     }
     let resolved = match action {
         Some(action) if errors.is_empty() => Ok(Resolved {
@@ -579,8 +610,11 @@ fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut FieldOutcomes<'_>
             _ => return None,
         },
         Action::Agent { agent, .. } => {
-            let agent = outcomes.agent(&plan.workflow, &agent.value);
-            Act::Agent { agent, message: outcomes.text("message")? }
+            let tools = outcomes.agent_tools(plan, &agent.value)?;
+            let agent = ResolvedAgent { tools, ..outcomes.agent(&plan.workflow, &agent.value) };
+            let thread = outcomes.text("thread").filter(|name| !name.is_empty());
+            let thread = thread.map(|name| ResolvedThread { name, before: Thread::default() });
+            Act::Agent { agent, message: outcomes.text("message")?, thread }
         }
         Action::Http(http) => {
             let hosts = HostPolicy::of(&plan.workflow, Some(&planned.step), &http.url.value);
@@ -599,7 +633,9 @@ fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut FieldOutcomes<'_>
             create_dirs: file.create_dirs,
         },
         Action::Value(_) => Act::Value(outcomes.value("value")?),
+        Action::Assert(assertion) => Act::Assert(Box::new(outcomes.assertion(assertion)?)),
         Action::Fail(_) => Act::Fail(outcomes.text("fail")?),
+        Action::Wait(_) => Act::Wait(outcomes.duration("wait")?),
         Action::Workflow(call) => Act::Workflow(outcomes.call(planned, call)?),
         Action::ForEach(_) | Action::Phase(_) | Action::Nothing => Act::Value(Value::NULL),
         Action::Condition(_) => match outcomes.get("condition")? {
@@ -643,7 +679,7 @@ pub(crate) fn question(
         env: outcomes.variables("env"),
         cwd: outcomes.text("cwd"),
         timeout: outcomes.duration("evaluate.timeout"),
-        ..Resolved::plain(Act::Agent { agent, message })
+        ..Resolved::plain(Act::Agent { agent, message, thread: None })
     })
 }
 
@@ -665,7 +701,7 @@ pub fn settle(
     session: &mut Session<'_>,
 ) -> Result<Settled, FieldErrors> {
     let mut fields = Fields::new(scope, session);
-    let settled = fields.settled(expectations);
+    let settled = fields.settled(expectations, DocumentKind::Step);
     settled.ok_or(fields.errors)
 }
 

@@ -5,13 +5,32 @@ use std::time::Duration;
 use ecow::EcoString;
 use threadline_lang::{ComputeError, Value};
 
-pub use crate::address::{Address, AddressError, split_item_suffix};
+pub use crate::address::{Address, AddressError, RunSlice, split_item_suffix};
+pub use threadline_flow::model::{Budget, BudgetKey};
+
 use crate::evaluate::RetryPlan;
 use crate::hash::Hash;
 use crate::machine::Outcome;
+use crate::spend::Spend;
 
 /// The number of an event in its run, from 1.
 pub type Seq = u64;
+
+/// So many events of a journal are safe, or have to be before something is done; 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SafeEvents {
+    /// They were handed to the operating system: they survive the end of this process, however that ends.
+    pub written: Seq,
+    /// They are on disk: they survive the end of the machine, too.
+    pub durable: Seq,
+}
+
+impl SafeEvents {
+    /// Whether these events are safe where so many are.
+    pub fn are_within(self, safe: Self) -> bool {
+        self.written <= safe.written && self.durable <= safe.durable
+    }
+}
 
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
@@ -112,6 +131,8 @@ pub enum EventKind {
     Exchanged {
         /// Which exchange of the attempt, from 1.
         number: u32,
+        /// Whether the agent is not asked for more now: a budget is used up, or it is asked too often.
+        held: bool,
         /// What it left.
         output: Output,
     },
@@ -148,11 +169,15 @@ pub enum EventKind {
         reason: EcoString,
         /// How many items are failed at this time; not known in journals of earlier versions.
         failed_items: Option<u64>,
+        /// What the run has spent on agents, if any was asked.
+        spent: Option<Box<Spend>>,
     },
     /// The run goes on after a pause, a crash, or a failure.
     Resumed {
         /// Whether items that failed, and were let fail, are done again, and what comes after them.
         failed: bool,
+        /// The budgets that hold from now on, beside those of before.
+        budgets: Vec<BudgetChange>,
     },
     /// The limits of a loop are known, and it begins.
     LimitsResolved {
@@ -180,6 +205,8 @@ pub enum EventKind {
         ended: Option<LoopEnd>,
         /// How many items are failed at the end; not known in journals of earlier versions.
         failed_items: Option<u64>,
+        /// What the run spent on agents, if any was asked.
+        spent: Option<Box<Spend>>,
     },
 }
 
@@ -262,6 +289,8 @@ pub struct JudgeReply {
     pub elapsed_ms: u64,
     /// The hash of what it was asked. Runs of earlier versions do not say it.
     pub asked: Option<Hash>,
+    /// What it used.
+    pub spent: Option<Box<Spend>>,
 }
 
 /// The verdict of what cannot be determined.
@@ -400,12 +429,42 @@ pub struct RunStarted {
     pub program: EcoString,
     /// How many steps may run at once, when there is a limit.
     pub jobs: Option<u64>,
+    /// The budgets that the caller set.
+    pub budgets: Vec<BudgetChange>,
     /// The files of the workflows that it calls, by their names, and the hashes of their texts.
     pub files: Vec<(EcoString, Hash)>,
     /// Whose step called it; none when somebody started it.
     pub caller: Option<Caller>,
     /// The run whose results it keeps, when it continues one.
     pub continues: Option<Continued>,
+    /// What becomes of its exchanges with agents, where they are recorded or replayed.
+    pub exchanges: Option<ExchangeMode>,
+}
+
+/// What becomes of the exchanges of a run with agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExchangeMode {
+    /// They are written to files.
+    Record {
+        /// The folder with the files, relative to the project where it is inside of it.
+        folder: EcoString,
+    },
+    /// They are read from files, and no agent is asked.
+    Replay {
+        /// The folder with the files, relative to the project where it is inside of it.
+        folder: EcoString,
+        /// The steps whose agents are asked all the same.
+        live: Vec<EcoString>,
+    },
+}
+
+/// A budget that the caller sets, in place of what the file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetChange {
+    /// The number of the step in its file, such as `3.do.1`; none for the budget of the run.
+    pub step: Option<EcoString>,
+    /// The limits that are set.
+    pub budget: Budget,
 }
 
 /// The run that another one continues: with an edited file, or from a step on.
@@ -452,9 +511,11 @@ impl RunStarted {
             folder: EcoString::new(),
             program: EcoString::new(),
             jobs: None,
+            budgets: Vec::new(),
             files: Vec::new(),
             caller: None,
             continues: None,
+            exchanges: None,
         }
     }
 }
@@ -483,6 +544,19 @@ pub struct Output {
     pub stderr: Option<Datum>,
     /// An object: status, times, and what the kind of step adds.
     pub meta: Value,
+    /// What agents used for it that no event before it says, if any was asked.
+    pub spent: Option<Box<Spend>>,
+    /// The thread that it continued, where it continued one and went well.
+    pub thread: Option<Box<ContinuedThread>>,
+}
+
+/// A thread that a step continued.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContinuedThread {
+    /// The name of the thread.
+    pub name: EcoString,
+    /// All that was said in it, up to the answer of the step.
+    pub conversation: Datum,
 }
 
 /// How a step ended.
@@ -525,13 +599,13 @@ pub enum Datum {
         /// How many bytes.
         len: u64,
         /// How the bytes are to be read.
-        form: Form,
+        form: ValueEncoding,
     },
 }
 
 /// How the bytes of a stored value are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueEncoding {
     /// The bytes are UTF-8 text.
     Text,
     /// The bytes are JSON.

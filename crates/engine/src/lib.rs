@@ -32,6 +32,7 @@
 //! | [`replay`] | a journal read again: what a step saw, who made it, how a name changed |
 //! | [`pairing`] | which step of an edited file is which, and which execution of an earlier run |
 //! | [`rehearsal`] | a loop walked with invented results, for `simulate` |
+//! | [`spend`] | what a run spends on agents, summed from its events |
 //! | `memory` | a journal in memory, for drivers that invent what steps do |
 //! | `canonical` | resolved fields as one text, whose hash the journal keeps |
 //! | `simulator` | seeded runs that crash anywhere, checked after each event; only with the feature `testing` |
@@ -53,6 +54,7 @@ pub mod replay;
 pub mod select;
 #[cfg(feature = "testing")]
 pub mod simulator;
+pub mod spend;
 pub mod view;
 pub mod world;
 

@@ -295,7 +295,7 @@ impl Rehearsal<'_> {
                     self.todo.extend(next);
                     return Ok(());
                 }
-                Next::Ask(_) | Next::Leave => return Ok(()),
+                Next::Ask(_) | Next::Hold(..) | Next::Later(..) | Next::Leave => return Ok(()),
             };
             if let Some(before) = performance.before {
                 self.record(before);
@@ -380,7 +380,8 @@ impl Rehearsal<'_> {
         }
         match &self.plan.steps[task.step as usize].step.action {
             Action::Agent { agent, .. } => {
-                Act::Agent { agent: ResolvedAgent::invented(agent.value.clone()), message: String::new() }
+                let agent = ResolvedAgent::invented(agent.value.clone());
+                Act::Agent { agent, message: String::new(), thread: None }
             }
             _ => Act::Argv(Vec::new()),
         }

@@ -16,7 +16,8 @@ use threadline_lang::{
 
 use crate::evaluate::{self, Act, FieldError, FieldErrors, FieldOutcome, FieldValue, Resolved};
 use crate::event::{
-    self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunStarted, Seq, Status,
+    self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunSlice, RunStarted, Seq,
+    Status,
 };
 use crate::hash::Hash;
 use crate::judge::{self, JudgedState, Judgement, Verdict};
@@ -134,6 +135,11 @@ impl Fold {
         Self { machine: Machine::new(plan), started: None, began: 0, set: BTreeMap::new() }
     }
 
+    /// The fold of no event of a slice of a run; see [`Machine::of_slice`].
+    pub fn of_slice(plan: Arc<Plan>, slice: RunSlice) -> Self {
+        Self { machine: Machine::of_slice(Arc::clone(&plan), slice), ..Self::new(plan) }
+    }
+
     /// What an event says about what its step saw; to be asked before it is applied.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let (mut attempt, mut rerun_of, mut hash, mut verdict, mut chosen) = (0, false, None, None, None);
@@ -224,7 +230,8 @@ impl Fold {
     /// What `exports` saw.
     fn exports_seen(&self, event: &Event) -> Option<Seen> {
         let plan = self.machine.plan();
-        let end = Command::End { outcome: Outcome::Completed, ended: None, failed_items: 0 };
+        let end =
+            Command::End { outcome: Outcome::Completed, ended: None, failed_items: 0, spent: Box::default() };
         (!plan.workflow.exports.is_empty()).then(|| Seen {
             at: event.at.clone(),
             step: 0,

@@ -51,6 +51,8 @@ pub enum ResolvedSource {
         /// How it is read.
         format: Option<SourceFormat>,
     },
+    /// Each file of a pattern is an item.
+    Files(String),
     /// What a command prints.
     Shell {
         /// The text with its values bound.
@@ -96,6 +98,7 @@ pub fn expand_fields(
         (Source::File { format, .. }, Some(FieldValue::Text(path))) => {
             Some(ResolvedSource::File { path: path.clone(), format: *format })
         }
+        (Source::Files(_), Some(FieldValue::Text(pattern))) => Some(ResolvedSource::Files(pattern.clone())),
         (Source::Shell { format, .. }, Some(FieldValue::Shell(bound))) => {
             let (bound, env) = (Box::new(bound.clone()), outcomes.variables("env"));
             Some(ResolvedSource::Shell { bound, env, format: *format })
@@ -270,9 +273,7 @@ pub(crate) fn named(
     match (Value::object(entries), last) {
         (Ok(value), _) if errors.is_empty() => Ok(value),
         (Err(_), Some((_, last))) if errors.is_empty() => {
-            let cause =
-                Cause::Unfit { expected: "values that are not too large together", value: Value::NULL };
-            Err(vec![FieldError { origin: last.origin.clone(), cause }])
+            Err(vec![FieldError { origin: last.origin.clone(), cause: Cause::TooLarge }])
         }
         _ => Err(errors),
     }

@@ -11,7 +11,7 @@ use threadline_flow::model::SECRET_MASK;
 use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan, RUN};
 use threadline_lang::{EngineItem, Envelope, Lapsed, Scope, ScopeEntry, Value};
 
-use crate::event::{Address, Millis, Seq};
+use crate::event::{Address, Millis, SafeEvents, Seq};
 use crate::hash::Hash;
 
 /// For each name that a step reads, the event that made it.
@@ -19,6 +19,8 @@ use crate::hash::Hash;
 pub struct View {
     /// The event that made the step ready.
     pub as_of: Seq,
+    /// Where an item that acts begins with it beside others: what is known of the ends of items before.
+    pub earlier_ends: SafeEvents,
     /// How many attempts of the step went before.
     pub attempts: u32,
     /// The event that began the last of them.
@@ -359,10 +361,8 @@ fn with_field(output: &Envelope, name: &str, value: Value) -> Arc<Envelope> {
     let also = also.into_iter().flat_map(|also| also.iter());
     let also =
         also.filter(|(key, _)| key.as_str() != name).map(|(key, value)| (key.name().clone(), value.clone()));
-    // One that would be nested too deep keeps the fields it has.
-    let also =
-        Value::object(also.chain([(EcoString::from(name), value)])).ok().or_else(|| output.also.clone());
-    Arc::new(Envelope { also, ..output.clone() })
+    let also = Value::record(also.chain([(EcoString::from(name), value)]));
+    Arc::new(Envelope { also: Some(also), ..output.clone() })
 }
 
 /// An output as one value: its value, and the fields beside it.

@@ -1,6 +1,7 @@
 //! The actual document that expectations are evaluated against.
 
 use ecow::EcoString;
+use threadline_lang::diag::words;
 use threadline_lang::value::Oversized;
 use threadline_lang::{Scope, Value};
 
@@ -9,7 +10,7 @@ use crate::table::ROOTS;
 /// What a document is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// An answer of an agent: `{text, type, plan, facts, usage}`.
+    /// An answer of an agent: `{text, type, plan, tools, value, usage, latency, facts}`.
     Answer,
     /// What a step left: `{value, output, exit_code, meta}`.
     Step,
@@ -68,6 +69,25 @@ impl Actual {
             DocumentKind::Plain
         };
         Self::new(kind, document)
+    }
+
+    /// The answer of whoever was asked: a text, or an object with the names of an answer. Anything else is no answer;
+    /// the error says why.
+    pub fn answer(given: Value) -> Result<Self, String> {
+        let too_large = |_| "the answer is nested too deep, or too large".to_owned();
+        if given.as_str().is_some() {
+            let document = Value::object([("text".into(), given)]).map_err(too_large)?;
+            return Self::new(DocumentKind::Answer, document).map_err(too_large);
+        }
+        let Some(object) = given.as_object() else {
+            return Err(format!("an answer is a text or an object, not {}", given.kind().with_article()));
+        };
+        let is_root = |name: &str| DocumentKind::Answer.roots().any(|root| root == name);
+        if let Some((other, _)) = object.iter().find(|(key, _)| !is_root(key.as_str())) {
+            let roots = words::names(DocumentKind::Answer.roots());
+            return Err(format!("an answer has no `{}`: it has {roots}", other.as_str()));
+        }
+        Self::new(DocumentKind::Answer, given).map_err(too_large)
     }
 
     /// With more facts. The name is of a fact that the document gives another value.

@@ -1,5 +1,5 @@
 //! What words alone decide only in part: refusing, explaining, staying in a role. Each has a rule that gives the same
-//! answer every time and leaves open what it cannot tell; what it leaves open a [`Judge`] may say.
+//! answer every time and leaves open what it cannot tell; what it leaves open a [`RuleJudge`] may say.
 //!
 //! A rule never guesses: without a judge, what is open is not evaluable.
 
@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use threadline_lang::Value;
+use threadline_lang::diag::{excerpt, words};
 
 use crate::fold::{Needle, TextPosition};
 use crate::table::FieldName;
 
 /// Somebody who can say what no rule decides: a person, or an agent.
-pub trait Judge {
+pub trait RuleJudge {
     /// The answer to a question about an actual document.
     fn judge(&mut self, question: &str, document: &Value) -> Ruling;
 }
@@ -33,7 +34,7 @@ pub enum Ruling {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoJudge;
 
-impl Judge for NoJudge {
+impl RuleJudge for NoJudge {
     fn judge(&mut self, _question: &str, _document: &Value) -> Ruling {
         Ruling::Open("there is no judge".to_owned())
     }
@@ -64,7 +65,7 @@ impl Rulings {
     }
 }
 
-impl Judge for Rulings {
+impl RuleJudge for Rulings {
     fn judge(&mut self, question: &str, _document: &Value) -> Ruling {
         match self.0.get(question) {
             Some((true, reason)) => Ruling::Yes(reason.to_string()),
@@ -72,6 +73,197 @@ impl Judge for Rulings {
             None => Ruling::Open("the rulings do not answer this question".to_owned()),
         }
     }
+}
+
+/// Writes down what would have to be asked, and answers nothing.
+#[derive(Debug, Clone, Default)]
+pub struct OpenQuestions(Vec<EcoString>);
+
+impl OpenQuestions {
+    /// The questions, each once, in the order in which they came up.
+    pub fn into_questions(self) -> Vec<EcoString> {
+        self.0
+    }
+}
+
+impl RuleJudge for OpenQuestions {
+    fn judge(&mut self, question: &str, _document: &Value) -> Ruling {
+        if !self.0.iter().any(|known| known == question) {
+            self.0.push(question.into());
+        }
+        Ruling::Open("no judge has answered yet".to_owned())
+    }
+}
+
+/// What several judges said about one document, each perhaps more than once.
+#[derive(Debug, Clone, Default)]
+pub struct Panel {
+    votes: Vec<Vote>,
+    /// So many judges must agree; more than half where it is not said.
+    quorum: Option<u64>,
+}
+
+/// What one judge said to one question, once.
+#[derive(Debug, Clone, PartialEq)]
+struct Vote {
+    question: EcoString,
+    judge: EcoString,
+    met: bool,
+    reason: EcoString,
+    /// What it quotes from the document.
+    evidence: Vec<EcoString>,
+}
+
+/// What one judge says to a question, over all the times that it was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opinion {
+    /// Who was asked.
+    pub judge: EcoString,
+    /// How often it said yes.
+    pub yes: usize,
+    /// How often it said no.
+    pub no: usize,
+    /// How often it quoted what the document does not say; such a ruling counts for nothing.
+    pub misquoted: usize,
+    /// The last reason that it gave.
+    pub reason: EcoString,
+}
+
+impl Opinion {
+    /// Whether it disagrees with itself.
+    pub fn is_flaky(&self) -> bool {
+        self.yes > 0 && self.no > 0
+    }
+}
+
+impl Panel {
+    /// From a list of `{question, judge, met, reason, evidence}`. The error says what is wrong.
+    pub fn read(value: &Value, quorum: Option<u64>) -> Result<Self, String> {
+        let rulings =
+            value.as_list().ok_or("rulings are a list of `{question, judge, met, reason, evidence}`")?;
+        let text = |ruling: &Value, name: &str| ruling.get(name).and_then(Value::as_str).map(EcoString::from);
+        let mut votes = Vec::with_capacity(rulings.len());
+        for ruling in rulings {
+            let question = text(ruling, "question").ok_or("a ruling has no `question`")?;
+            let met = ruling.get("met").and_then(Value::as_bool);
+            let met =
+                met.ok_or_else(|| format!("the ruling of `{question}` has no `met` that is true or false"))?;
+            let evidence = ruling.get("evidence").and_then(Value::as_list).unwrap_or_default();
+            votes.push(Vote {
+                question,
+                judge: text(ruling, "judge").unwrap_or_else(|| "judge".into()),
+                met,
+                reason: text(ruling, "reason").unwrap_or_default(),
+                evidence: evidence.iter().map(|quote| quote.to_string().into()).collect(),
+            });
+        }
+        Ok(Self { votes, quorum })
+    }
+
+    /// What each judge says to a question.
+    pub fn opinions(&self, question: &str, document: &Value) -> Vec<Opinion> {
+        let said = plain_text(&document_text(document));
+        let mut opinions: Vec<Opinion> = Vec::new();
+        for vote in self.votes.iter().filter(|vote| vote.question == question) {
+            let at = opinions.iter().position(|opinion| opinion.judge == vote.judge).unwrap_or_else(|| {
+                let (judge, reason) = (vote.judge.clone(), EcoString::new());
+                opinions.push(Opinion { judge, yes: 0, no: 0, misquoted: 0, reason });
+                opinions.len() - 1
+            });
+            let opinion = &mut opinions[at];
+            let missing = vote.evidence.iter().find(|quote| !said.contains(&plain_text(quote)));
+            if let Some(quote) = missing {
+                opinion.misquoted += 1;
+                opinion.reason = ecow::eco_format!(
+                    "it quotes {}, which the answer does not say",
+                    excerpt(&Value::from(quote.as_str()))
+                );
+                continue;
+            }
+            if vote.met {
+                opinion.yes += 1;
+            } else {
+                opinion.no += 1;
+            }
+            opinion.reason.clone_from(&vote.reason);
+        }
+        opinions
+    }
+
+    /// The questions that were answered, each once.
+    pub fn questions(&self) -> Vec<&EcoString> {
+        let mut questions: Vec<&EcoString> = Vec::new();
+        for vote in &self.votes {
+            if !questions.contains(&&vote.question) {
+                questions.push(&vote.question);
+            }
+        }
+        questions
+    }
+}
+
+impl RuleJudge for Panel {
+    fn judge(&mut self, question: &str, document: &Value) -> Ruling {
+        let opinions = self.opinions(question, document);
+        if opinions.is_empty() {
+            return Ruling::Open("no judge has answered this question".to_owned());
+        }
+        let count = opinions.len();
+        let sure = |met: bool| {
+            let is_it = move |opinion: &&Opinion| {
+                let (with, against) = if met { (opinion.yes, opinion.no) } else { (opinion.no, opinion.yes) };
+                with > 0 && against == 0
+            };
+            opinions.iter().filter(is_it).collect::<Vec<_>>()
+        };
+        let (yes, no) = (sure(true), sure(false));
+        let quorum = self.quorum.and_then(|quorum| usize::try_from(quorum).ok()).unwrap_or(count / 2 + 1);
+        let reason = |of: &[&Opinion]| of.first().map_or(String::new(), |opinion| opinion.reason.to_string());
+        if yes.len() >= quorum {
+            return Ruling::Yes(reason(&yes));
+        }
+        // So many are against it that no quorum is possible any more.
+        if no.len() + quorum > count {
+            return Ruling::No(reason(&no));
+        }
+        if let Some(flaky) = opinions.iter().find(|opinion| opinion.is_flaky()) {
+            let Opinion { judge, yes, no, .. } = flaky;
+            let (yes, no) = (words::count(*yes as u64, "time"), words::count(*no as u64, "time"));
+            return Ruling::Open(format!("the judge `{judge}` is flaky: it said yes {yes} and no {no}"));
+        }
+        if let Some(wrong) = opinions.iter().find(|opinion| opinion.misquoted > 0) {
+            return Ruling::Open(format!("the ruling of `{}` does not count: {}", wrong.judge, wrong.reason));
+        }
+        let (yes, no) = (yes.len(), no.len());
+        Ruling::Open(format!("the judges do not agree: {quorum} must, {yes} said yes and {no} said no"))
+    }
+}
+
+/// All that an answer says, for whoever looks for a quotation.
+fn document_text(document: &Value) -> String {
+    let mut out = String::new();
+    let entries = document.as_object().into_iter().flat_map(|object| object.iter());
+    // Facts are not what was answered.
+    entries.filter(|(name, _)| name.as_str() != "facts").for_each(|(_, value)| collect_text(value, &mut out));
+    out
+}
+
+fn collect_text(value: &Value, out: &mut String) {
+    if let Some(items) = value.as_list() {
+        for item in items {
+            collect_text(item, out);
+        }
+    } else if let Some(object) = value.as_object() {
+        object.iter().for_each(|(_, value)| collect_text(value, out));
+    } else {
+        out.push_str(&value.to_string());
+        out.push('\n');
+    }
+}
+
+/// A text in lower case, with one space between its words and one sort of apostrophe.
+fn plain_text(text: &str) -> String {
+    with_plain_quotes(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Words of somebody who refuses, where they begin or follow nothing that turns them around.

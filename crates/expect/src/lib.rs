@@ -48,8 +48,9 @@ pub use checks::Check;
 pub use editor::schema;
 pub use evaluate::{BadComparison, Comparison, Evaluation};
 pub use judge::{
-    CLEAR_REFUSALS, DEFINITIONS, EXPLANATIONS, FIRST_REFUSALS, Judge, NOT_EXPLAINED, NOT_REFUSED, NoJudge,
-    REFUSALS, ROLE_CHANGES, ROLE_DOUBTS, ROLE_KEPT, ROLE_LEFT, ROLE_TAKEN, Ruling, Rulings,
+    CLEAR_REFUSALS, DEFINITIONS, EXPLANATIONS, FIRST_REFUSALS, NOT_EXPLAINED, NOT_REFUSED, NoJudge,
+    OpenQuestions, Opinion, Panel, REFUSALS, ROLE_CHANGES, ROLE_DOUBTS, ROLE_KEPT, ROLE_LEFT, ROLE_TAKEN,
+    RuleJudge, Ruling, Rulings,
 };
 pub use load::{ALONE, DEPTH, LoadContext, Unknown, load, load_part, with_promised};
 pub use model::{Dynamic, Expectation, Expectations};

@@ -388,7 +388,7 @@ pub struct FieldSpec {
     pub doc: &'static str,
 }
 
-/// Every field, in the order of the reference.
+/// Every field, in the order of the reference: first those that any assistant uses, then those for plans.
 pub static FIELDS: &[FieldSpec] = &[
     FieldSpec {
         name: "responseType",
@@ -396,41 +396,6 @@ pub static FIELDS: &[FieldSpec] = &[
         takes: FieldTakes::Check,
         means: Some("{type: X}"),
         doc: "the kind of answer: `execution`, `text`, `clarification` or `error`",
-    },
-    FieldSpec {
-        name: "expectedAgent",
-        field: FieldName::Agent,
-        takes: FieldTakes::Check,
-        means: Some("{plan: {some: {agent: X}}}"),
-        doc: "the agent of the step of the plan",
-    },
-    FieldSpec {
-        name: "expectedFunction",
-        field: FieldName::Function,
-        takes: FieldTakes::Check,
-        means: Some("{plan: {some: {function: X}}}"),
-        doc: "the function of the step of the plan",
-    },
-    FieldSpec {
-        name: "expectedParams",
-        field: FieldName::Params,
-        takes: FieldTakes::Params,
-        means: Some("{plan: {some: {params: X}}}"),
-        doc: "the the parameters of the step of the plan, by name",
-    },
-    FieldSpec {
-        name: "expectedAmount",
-        field: FieldName::Amount,
-        takes: FieldTakes::Check,
-        means: Some("{plan: {some: {params.amount: X}}}"),
-        doc: "short for `expectedParams: {amount: X}`",
-    },
-    FieldSpec {
-        name: "expectedRecipient",
-        field: FieldName::Recipient,
-        takes: FieldTakes::Check,
-        means: Some("{plan: {some: {params.recipient: X}}}"),
-        doc: "short for `expectedParams: {recipient: X}`",
     },
     FieldSpec {
         name: "shouldContain",
@@ -501,6 +466,41 @@ pub static FIELDS: &[FieldSpec] = &[
         takes: FieldTakes::Words,
         means: None,
         doc: "the system did this: `facts.behavior` lists it",
+    },
+    FieldSpec {
+        name: "expectedAgent",
+        field: FieldName::Agent,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {agent: X}}}"),
+        doc: "the agent of the step of the plan",
+    },
+    FieldSpec {
+        name: "expectedFunction",
+        field: FieldName::Function,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {function: X}}}"),
+        doc: "the function of the step of the plan",
+    },
+    FieldSpec {
+        name: "expectedParams",
+        field: FieldName::Params,
+        takes: FieldTakes::Params,
+        means: Some("{plan: {some: {params: X}}}"),
+        doc: "the parameters of the step of the plan, by name",
+    },
+    FieldSpec {
+        name: "expectedAmount",
+        field: FieldName::Amount,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {params.amount: X}}}"),
+        doc: "short for `expectedParams: {amount: X}`",
+    },
+    FieldSpec {
+        name: "expectedRecipient",
+        field: FieldName::Recipient,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {params.recipient: X}}}"),
+        doc: "short for `expectedParams: {recipient: X}`",
     },
 ];
 
@@ -628,11 +628,17 @@ pub static ROOTS: &[Root] = &[
         kinds: &[Answer],
         doc: "the planned steps: a list of `{agent, function, params, description}`",
     },
-    Root { name: "usage", kinds: &[Answer], doc: "what it cost: tokens, time, money" },
+    Root {
+        name: "tools",
+        kinds: &[Answer],
+        doc: "the tools that the agent called, in order: a list of `{name, arguments, result, is_error}`",
+    },
+    Root { name: "usage", kinds: &[Answer], doc: "what it cost, such as `{tokens, cost}`" },
+    Root { name: "latency", kinds: &[Answer], doc: "how long the answer took, in seconds" },
     Root {
         name: "value",
-        kinds: &[Step, Plain],
-        doc: "the value of the step; for other documents, the whole document",
+        kinds: &[Answer, Step, Plain],
+        doc: "the value of the step, or the structured part of the answer; for other documents, the whole document",
     },
     Root { name: "output", kinds: &[Step], doc: "what the step printed, as text" },
     Root { name: "exit_code", kinds: &[Step], doc: "the exit code of its program" },

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use ecow::EcoString;
+use threadline_lang::value::JsonStyle;
 use threadline_lang::{Number, Value};
 
 /// What an expectation came to.
@@ -167,4 +168,52 @@ pub struct ExpectationOutcome {
     pub reason: String,
     /// Line by line.
     pub tree: Tree,
+}
+
+impl ExpectationOutcome {
+    /// Writes it as JSON, piece by piece: a tree may be deeper than a value can be.
+    pub fn write_json(&self, out: &mut String) {
+        out.push('{');
+        push(out, "name", &self.name.clone().into());
+        push(out, "result", &self.answer.name().into());
+        push(out, "reason", &self.reason.as_str().into());
+        out.push_str(",\"tree\":");
+        push_tree(out, &self.tree);
+        out.push('}');
+    }
+}
+
+fn push(out: &mut String, key: &str, value: &Value) {
+    out.push_str(if out.ends_with('{') { "\"" } else { ",\"" });
+    out.push_str(key);
+    out.push_str("\":");
+    value.write_json(out, JsonStyle::Compact);
+}
+
+fn push_tree(out: &mut String, tree: &Tree) {
+    out.push('{');
+    push(out, "result", &tree.answer.map_or("not_evaluated", ExpectationAnswer::name).into());
+    push(out, "path", &tree.path.as_str().into());
+    push(out, "operator", &tree.operator.clone().into());
+    for (key, value) in [("expected", &tree.expected), ("actual", &tree.actual)] {
+        if let Some(value) = value {
+            push(out, key, value);
+        }
+    }
+    push(out, "reason", &tree.reason.as_str().into());
+    if tree.vacuous {
+        push(out, "vacuous", &true.into());
+    }
+    if let Some(score) = &tree.score {
+        push(out, "score", &score.clone().into());
+    }
+    if !tree.children.is_empty() {
+        out.push_str(",\"children\":[");
+        for (at, child) in tree.children.iter().enumerate() {
+            out.push_str(if at > 0 { "," } else { "" });
+            push_tree(out, child);
+        }
+        out.push(']');
+    }
+    out.push('}');
 }

@@ -10,8 +10,8 @@ threadline_lang::checks! {
     NotAWorkflow "not-a-workflow" Error
     /// The file requires another version of the language.
     OtherVersion "other-version" Error
-    /// The file is a set of scenarios, which this version does not run.
-    OtherShape "other-shape" Error
+    /// A set of scenarios that cannot be tried as it is.
+    BadScenario "bad-scenario" Error
     /// A key that this object does not have.
     UnknownKey "unknown-key" Error
     /// A key of another system; the hint says what to write instead.
@@ -52,6 +52,8 @@ threadline_lang::checks! {
     UnknownAgent "unknown-agent" Error
     /// The key of an API that is not read from a secret.
     KeyNotSecret "key-not-secret" Error
+    /// Items that run at once and continue one thread.
+    SharedThread "shared-thread" Error
     /// A tool that is neither built in nor of a declared server.
     UnknownTool "unknown-tool" Error
     /// The file of a called workflow cannot be read.

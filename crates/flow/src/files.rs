@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::Syntax;
+use threadline_lang::data::DataFormat;
 use threadline_lang::diag::{Span, words};
 use threadline_lang::source::{Lacking, SourceFile, TreeNode};
 
 use crate::checks::Check;
 use crate::load::{load, named_parts};
-use crate::model::{Action, Call, Workflow};
+use crate::model::{Action, AgentTool, Field, Workflow};
 use crate::plan::{Called, Callee, Plan, plan_calling};
 use crate::problem::Problem;
 
@@ -26,7 +27,20 @@ const MAX_PARTS: usize = 256;
 /// Maximum size of these files in total, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Reads the file of a name.
+/// The name by which the user-wide file of agents is asked for, and with which its own name begins.
+pub const USER_AGENTS: &str = "user:";
+
+/// Whether a part is the user-wide file of agents.
+pub fn is_user_agents(part: &str) -> bool {
+    part.starts_with(USER_AGENTS)
+}
+
+/// What stands for the user-wide file of agents where there is none.
+pub fn no_user_agents() -> SourceFile {
+    SourceFile::with_format(USER_AGENTS, "", DataFormat::Yaml)
+}
+
+/// Reads the file of a name. The user-wide file of agents is empty where there is none.
 pub type FileReader<'r> = dyn Fn(&str) -> Result<SourceFile, Unread> + 'r;
 
 /// Why a file cannot be read.
@@ -56,6 +70,18 @@ pub fn assemble(file: SourceFile, read: &FileReader<'_>) -> SourceFile {
     let mut known = BTreeSet::from([name_from("", file.name())]);
     let (mut parts, mut lacking): (Vec<SourceFile>, Vec<Lacking>) = (Vec::new(), Vec::new());
     let mut size = file.own_text().len();
+    if let Some(below) = file.below().filter(|below| known.insert(name_from("", below))) {
+        match read(below) {
+            Ok(part) => {
+                size = size.saturating_add(part.own_text().len());
+                parts.push(part);
+            }
+            Err(unread) => {
+                let (message, hints) = unread.told(below);
+                lacking.push(Lacking { name: below.to_owned(), message, hints });
+            }
+        }
+    }
     let mut next = 0;
     while let Some(looked_at) = if next == 0 { Some(&file) } else { parts.get(next - 1) } {
         next += 1;
@@ -89,6 +115,18 @@ pub fn assemble(file: SourceFile, read: &FileReader<'_>) -> SourceFile {
                     let (message, hints) = unread.told(&path);
                     lacking.push(Lacking { name, message, hints });
                 }
+            }
+        }
+    }
+    // What needs no agent need not know of any.
+    let all = std::iter::once(&file).chain(&parts);
+    if all.map(SourceFile::own_text).any(|text| text.contains("agents")) {
+        match read(USER_AGENTS) {
+            Ok(user) if user.own_text().trim().is_empty() => {}
+            Ok(user) => parts.push(user),
+            Err(unread) => {
+                let hints = unread.hint.into_iter().collect();
+                lacking.push(Lacking { name: USER_AGENTS.to_owned(), message: unread.message, hints });
             }
         }
     }
@@ -159,12 +197,20 @@ impl Files<'_> {
     fn plan(&mut self, workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>, usize) {
         let mut called = Called::new();
         let (mut problems, mut deepest) = (Vec::new(), 0);
-        for step in workflow.all_steps() {
-            let Action::Workflow(call) = &step.action else { continue };
-            match self.callee(&workflow.file, call) {
+        let steps = workflow.all_steps();
+        let by_steps = steps.iter().filter_map(|step| match &step.action {
+            Action::Workflow(call) => Some(&call.path),
+            _ => None,
+        });
+        let by_agents = workflow.agents.iter().flat_map(|agent| &agent.tools).filter_map(|tool| match tool {
+            AgentTool::Workflow { path, .. } => Some(path),
+            _ => None,
+        });
+        for path in by_steps.chain(by_agents) {
+            match self.callee(&workflow.file, path) {
                 Ok((found, depth)) => {
                     deepest = deepest.max(depth);
-                    called.insert(call.path.value.clone(), found);
+                    called.insert(path.value.clone(), found);
                 }
                 Err(problem) => problems.push(*problem),
             }
@@ -175,13 +221,17 @@ impl Files<'_> {
         (plan, problems, deepest + 1)
     }
 
-    fn callee(&mut self, caller: &SourceFile, call: &Call) -> Result<(Callee, usize), Box<Problem>> {
-        let span = call.path.origin.span;
-        let name = name_from(caller.name(), &call.path.value);
+    fn callee(
+        &mut self,
+        caller: &SourceFile,
+        path: &Field<EcoString>,
+    ) -> Result<(Callee, usize), Box<Problem>> {
+        let span = path.origin.span;
+        let name = name_from(caller.name(), &path.value);
         if let Some(first) = self.chain.iter().position(|on_the_way| *on_the_way == name) {
             let around: Vec<&str> =
                 self.chain[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
-            let message = format!("`{}` calls itself", call.path.value);
+            let message = format!("`{}` calls itself", path.value);
             return Err(Box::new(Check::CallCycle.at(span, message).note(around.join(" → "))));
         }
         let known = self.known.get(&name).cloned();
@@ -194,7 +244,7 @@ impl Files<'_> {
             return Ok(known);
         }
         let file = (self.read)(&name).map_err(|unread| {
-            let (message, hints) = unread.told(&call.path.value);
+            let (message, hints) = unread.told(&path.value);
             Box::new(hints.into_iter().fold(Check::UnreadableCall.at(span, message), Problem::hint))
         })?;
         let is_object = |tree: TreeNode| tree.value.as_object().is_some();
@@ -249,6 +299,10 @@ pub(crate) fn is_foreign(workflow: &str, name: &str) -> bool {
 /// Reads texts that are known by name, such as those of a journal.
 pub fn known(texts: &BTreeMap<EcoString, SourceFile>) -> impl Fn(&str) -> Result<SourceFile, Unread> {
     |name| {
+        if name == USER_AGENTS {
+            let user = texts.iter().find(|(name, _)| is_user_agents(name)).map(|(_, user)| user.clone());
+            return Ok(user.unwrap_or_else(no_user_agents));
+        }
         let message = || format!("the text of `{name}` is missing");
         let missing = || Unread { message: message(), hint: None, nearest: None };
         texts.get(name).cloned().ok_or_else(missing)

@@ -14,7 +14,7 @@ use threadline_lang::{
     Template, Type, Undefined, Value, ValueShape,
 };
 
-use threadline_expect::Expectations;
+use threadline_expect::{DocumentKind, Expectations};
 pub use threadline_lang::source::Field;
 use threadline_lang::source::SourceFile;
 
@@ -23,12 +23,15 @@ use crate::json_path::JsonPath;
 use crate::shell::UnknownPolicy;
 
 mod answer;
+mod budget;
 mod evaluate;
 mod fields;
 mod retry;
+mod scenarios;
 
 pub use answer::{ASK_AGAIN, AnswerFormat};
 pub(crate) use answer::{ShortFormError, is_schema, schema_of};
+pub use budget::{Budget, BudgetKey};
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
     VERDICT_FORM, Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern,
@@ -40,6 +43,7 @@ pub use fields::{
 };
 
 pub use retry::{Backoff, FailureFacts, FailureMatch, Retry, RetryConditions};
+pub use scenarios::{SCENARIOS, ScenarioSelection};
 
 /// A whole file.
 pub struct Workflow {
@@ -70,7 +74,7 @@ pub struct Workflow {
     /// The value of the key `servers`.
     pub servers: Vec<Server>,
     /// `computed`: declared kinds of computed values.
-    pub computed: Vec<Computed>,
+    pub computed: Vec<ComputedKind>,
     /// The value of the key `allow`.
     pub allow: Allow,
     /// `locks`: what no other run may use meanwhile.
@@ -85,12 +89,41 @@ pub struct Workflow {
     pub shape: Shape,
     /// `timeout`: how long the steps may take together.
     pub timeout: Option<Setting<Duration>>,
+    /// `budget`: what agents may use together.
+    pub budget: Option<Budget>,
     /// `on_failure`: runs when the steps have ended and the run has failed.
     pub on_failure: Vec<Arc<Step>>,
     /// `on_success`: runs when the steps have ended and the run has completed.
     pub on_success: Vec<Arc<Step>>,
     /// `finally`: runs at the end, whatever happened.
     pub finally: Vec<Arc<Step>>,
+    /// The scenarios that its nodes were made of, in their order.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// A scenario with one of its targets: a node of the graph, whose items are the cases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// The id of the node.
+    pub node: EcoString,
+    /// The id of the scenario, which its nodes for other targets share.
+    pub id: EcoString,
+    /// The name of the scenario.
+    pub name: EcoString,
+    /// The value of the key `description`.
+    pub description: Option<EcoString>,
+    /// The name of the target, where there are several.
+    pub target: Option<EcoString>,
+    /// The values of the keys `tags` and `category`.
+    pub tags: Vec<EcoString>,
+    /// Whether it has `cases`; without, it is tried with one that is empty.
+    pub has_cases: bool,
+    /// How often each case is tried.
+    pub times: u64,
+    /// Why it is not tried.
+    pub skip: Option<EcoString>,
+    /// Where its name stands.
+    pub span: Span,
 }
 
 /// What makes one step wait for another.
@@ -235,6 +268,21 @@ impl Workflow {
         self.agents.iter().find(|agent| agent.name == *name)
     }
 
+    /// The server of this name.
+    pub fn server(&self, name: &str) -> Option<&Server> {
+        self.servers.iter().find(|server| server.name == *name)
+    }
+
+    /// The servers whose tools an agent may call, each once.
+    pub fn servers_of_agent(&self, name: &str) -> impl Iterator<Item = &Server> {
+        let agent = self.agent(name);
+        self.servers.iter().filter(move |known| {
+            let tools = agent.into_iter().flat_map(|agent| &agent.tools);
+            let is_it = |tool: &AgentTool| matches!(tool, AgentTool::Server { server, .. } if server.value == known.name);
+            tools.into_iter().any(is_it)
+        })
+    }
+
     /// Whether a reference of a step, or of what all steps share, reads what stands in the file: a literal
     /// text of `context`, or a literal parameter. Everything else is data.
     pub fn is_literal(&self, step: Option<&Step>, reference: &Reference) -> bool {
@@ -272,6 +320,15 @@ impl Workflow {
             _ => false,
         };
         step.on_crash.unwrap_or(if is_paid { OnCrash::Ask } else { OnCrash::Rerun })
+    }
+
+    /// Whether what the agent of a step answers is kept for later runs.
+    pub fn keeps_answers(&self, step: &Step) -> bool {
+        let of_agent = |name: &str| self.agent(name).is_some_and(|agent| agent.cache);
+        match &step.action {
+            Action::Agent { agent, cache, .. } => cache.unwrap_or_else(|| of_agent(&agent.value)),
+            _ => false,
+        }
     }
 
     /// The hosts that requests may go to although a value names them and they are private: those of `allow`,
@@ -457,8 +514,68 @@ pub struct Agent {
     pub settings: Vec<AgentSetting>,
     /// `model`, as a name for the meta data.
     pub model: Option<EcoString>,
+    /// The value of the key `tools`.
+    pub tools: Vec<AgentTool>,
+    /// Whether its answers are kept for later runs.
+    pub cache: bool,
     /// Where the name stands.
     pub span: Span,
+}
+
+/// What an agent may call: an entry of `tools`.
+pub enum AgentTool {
+    /// Tools of a server.
+    Server {
+        /// The name of the server.
+        server: Field<EcoString>,
+        /// The tools that it may call; all of them where there are none. A `*` at the end stands for any rest.
+        allow: Vec<Field<EcoString>>,
+        /// The tools that it may not call although they are allowed.
+        deny: Vec<Field<EcoString>>,
+    },
+    /// A tool that needs no server.
+    BuiltIn(BuiltInTool),
+    /// A workflow of this project.
+    Workflow {
+        /// Its file, as it is written: relative to the folder of the file that names it.
+        path: Field<EcoString>,
+        /// The name of the tool.
+        name: EcoString,
+        /// What the agent is told about it, where that is not the description of the workflow.
+        description: Option<EcoString>,
+    },
+}
+
+impl AgentTool {
+    /// Whether `pattern`, an entry of `allow` or `deny`, names the tool of a server.
+    pub fn is_named(pattern: &str, tool: &str) -> bool {
+        pattern.strip_suffix('*').map_or(pattern == tool, |start| tool.starts_with(start))
+    }
+}
+
+/// A tool of agents that needs no server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltInTool {
+    /// Reads a file of the project.
+    ReadFile,
+    /// Writes a file of the project.
+    WriteFile,
+    /// Sends a GET request.
+    Http,
+}
+
+impl BuiltInTool {
+    /// Every one of them.
+    pub const ALL: [Self; 3] = [Self::ReadFile, Self::WriteFile, Self::Http];
+
+    /// The name, in a file and for an agent.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadFile => "read_file",
+            Self::WriteFile => "write_file",
+            Self::Http => "http",
+        }
+    }
 }
 
 impl Agent {
@@ -561,7 +678,7 @@ pub enum SecretOutput {
 }
 
 /// A declared kind of computed value: the argument as JSON on stdin, JSON back.
-pub struct Computed {
+pub struct ComputedKind {
     /// The name of the computed kind.
     pub name: EcoString,
     /// The program and its arguments, fixed.
@@ -607,6 +724,8 @@ pub struct Step {
     pub idle_timeout: Option<Setting<Duration>>,
     /// The value of the key `retry`.
     pub retry: Option<Retry>,
+    /// The value of the key `budget`, of an agent, a call or a list.
+    pub budget: Option<Budget>,
     /// The value of the key `on_crash`.
     pub on_crash: Option<OnCrash>,
     /// The value of the key `on_failure`.
@@ -726,6 +845,10 @@ pub enum Action {
         message: Field<Template>,
         /// The form that its answer must have.
         answer: Option<Arc<AnswerFormat>>,
+        /// The name of the conversation that it continues.
+        thread: Option<Field<Template>>,
+        /// Whether its answer is kept for later runs; what the agent says where there is nothing.
+        cache: Option<bool>,
     },
     /// The action `http`.
     Http(Http),
@@ -735,8 +858,12 @@ pub enum Action {
     WriteFile(WriteFile),
     /// The action `value`.
     Value(Field<Document>),
+    /// The action `assert`.
+    Assert(Box<Assertion>),
     /// `fail`: the step fails with this message.
     Fail(Field<Template>),
+    /// `wait`: nothing happens for so long.
+    Wait(Setting<Duration>),
     /// `workflow` and `with`
     Workflow(Call),
     /// `foreach` and `do`, or `map`
@@ -761,7 +888,9 @@ impl Action {
             Self::Tool(_) => NodeType::Tool,
             Self::WriteFile(_) => NodeType::WriteFile,
             Self::Value(_) => NodeType::Value,
+            Self::Assert(_) => NodeType::Assert,
             Self::Fail(_) => NodeType::Fail,
+            Self::Wait(_) => NodeType::Wait,
             Self::Workflow(_) => NodeType::Workflow,
             Self::ForEach(each) if each.is_map => NodeType::Map,
             Self::ForEach(_) => NodeType::ForEach,
@@ -785,7 +914,9 @@ impl Action {
             | Self::Workflow(_) => true,
             Self::ForEach(each) => matches!(each.source, Source::Shell { .. }),
             Self::Value(_)
+            | Self::Assert(_)
             | Self::Fail(_)
+            | Self::Wait(_)
             | Self::Phase(_)
             | Self::Condition(_)
             | Self::Trigger(_)
@@ -836,6 +967,24 @@ impl TriggerKind {
             Self::Webhook => "webhook",
         }
     }
+}
+
+/// Expectations about a document.
+pub struct Assertion {
+    /// What the document is of: an answer, or any value.
+    pub kind: DocumentKind,
+    /// The document.
+    pub document: Field<Document>,
+    /// The value of the key `facts`.
+    pub facts: Option<Field<Document>>,
+    /// The value of the key `expect`.
+    pub expect: Field<Arc<Expectations>>,
+    /// The value of the key `rulings`.
+    pub rulings: Option<Field<Document>>,
+    /// The value of the key `quorum`.
+    pub quorum: Option<u64>,
+    /// `open: keep`: whether the step succeeds although only a judge can say more.
+    pub keeps_open: bool,
 }
 
 /// A request to a server. How long it may take is the `timeout` of its step.
@@ -936,6 +1085,8 @@ pub enum Source {
         /// How it is read; by its name when it is not said.
         format: Option<SourceFormat>,
     },
+    /// Each file of a pattern is an item.
+    Files(Field<Template>),
     /// What a command prints.
     Shell {
         /// Text for a shell.
@@ -954,6 +1105,8 @@ pub enum SourceFormat {
     JsonLines,
     /// A text on each line.
     Lines,
+    /// Rows of values, the first of which names the columns.
+    Csv,
 }
 
 /// Which elements are taken.

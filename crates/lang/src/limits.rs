@@ -1,5 +1,7 @@
 //! The limits that keep every evaluation bounded, each with a name that its error shows.
 
+use crate::value::MAX_DEPTH;
+
 /// What may be bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Limit {
@@ -80,6 +82,8 @@ pub struct Limits {
     pub source: usize,
     /// Nesting of the syntax: 128. More than 128 is not accepted.
     pub syntax_depth: usize,
+    /// Nesting of a JSON text: 200. What was written around data can be read back with more.
+    pub data_depth: u8,
     /// Operations of one evaluation: 1,000,000.
     pub operations: u64,
     /// Bytes of a text result, and of the elements of paged lists that are kept: 64 MiB.
@@ -98,6 +102,7 @@ impl Limits {
         expression: 64 << 10,
         source: 64 << 20,
         syntax_depth: 128,
+        data_depth: MAX_DEPTH,
         operations: 1_000_000,
         text_result: 64 << 20,
         regex: 1 << 20,

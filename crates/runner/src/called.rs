@@ -9,17 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use threadline_engine::Hash;
-use threadline_engine::event::{Caller, Continued, EventKind, LoopEnd, RunStarted};
+use threadline_engine::event::{Address, Caller, Continued, EventKind, LoopEnd, RunStarted};
 use threadline_engine::execute::effect::{Attempt, CallEnd, CallSpec, EffectKey};
 use threadline_engine::execute::result::{time_text, timed_out};
-use threadline_engine::machine::{Outcome, Stage};
+use threadline_engine::machine::{BudgetReached, Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
+use threadline_engine::spend::Spend;
 use threadline_engine::view::RunNames;
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::Workflow;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
-use threadline_store::{Journal, Lease, NewRun, ProjectLocks, RunId, RunInfo, Store, StoreError};
+use threadline_store::{
+    Journal, JournalReader, Lease, NewRun, ProjectLocks, RunId, RunInfo, Store, StoreError,
+};
 
 use crate::bell::Bell;
 use crate::clock::now;
@@ -52,6 +55,8 @@ pub(crate) enum CallOutcome {
     Stopped,
     /// Steps in it wait for a decision.
     Waiting(Vec<PendingDecision>),
+    /// Budgets of it, or around it, are used up.
+    OverBudget(Vec<BudgetReached>),
 }
 
 /// A run to be driven, and how far it is.
@@ -178,8 +183,8 @@ fn claimed(
 /// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
 fn find(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<CalledRun, DriveError> {
     let Attempt { number, base, rerun, .. } = attempted.spec.attempt;
-    let own =
-        RunId::called(&shared.started, shared.journal.run(), attempted.key.at.as_str(), attempted.key.as_of)?;
+    let EffectKey { at, as_of, exchange, .. } = attempted.key;
+    let own = RunId::called(&shared.started, shared.journal.run(), at.as_str(), *as_of, *exchange)?;
     if !rerun && base == 0 {
         return Ok(CalledRun::New(own));
     }
@@ -269,6 +274,7 @@ fn drive(
             CalledNotice { at: attempted.key.at.clone(), run: run.clone(), plan: Arc::clone(plan), notice };
         shared.teller.tell(Notice::Called(Box::new(called)));
     };
+    let recorded = &recorded_of(shared, attempted, &info.id)?;
     let setup = |names| Setup {
         plan: Arc::clone(plan),
         journal: Journal::new(store, lease),
@@ -278,12 +284,23 @@ fn drive(
         control: control.clone(),
         stop: stop.clone(),
         trace: shared.trace,
-        verbose: shared.verbose,
+        printed: shared.printed,
         in_flight: shared.in_flight,
         patience: shared.patience,
         surroundings: Arc::clone(&shared.surroundings),
-        within: Some(ParentRun { started: shared.started.clone(), env: environment(shared, attempted) }),
+        within: Some(ParentRun {
+            started: shared.started.clone(),
+            env: environment(shared, attempted),
+            gates: Arc::clone(&shared.gates),
+            has_budgets: shared.has_budgets,
+            budget: Box::new(|call, spent: &Spend, in_flight| {
+                let mut unrecorded = spent.clone();
+                unrecorded.remove(recorded);
+                shared.admit_called(call, &attempted.key.at, unrecorded, in_flight)
+            }),
+        }),
         earlier,
+        exchanges: shared.exchanges.as_ref().map(|files| files.of_called(&shared.plan, attempted.key)),
         observer: Box::new(observer),
     };
     let (over_now, was_late, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
@@ -302,7 +319,7 @@ fn drive(
         let driven = threads.spawn(|| match begin {
             Begin::First { names, started } => driver::begin(setup(names), EventKind::RunStarted(*started)),
             Begin::Again { names, state, .. } => {
-                driver::resume(setup(names), state.machine, state.context, false)
+                driver::resume(setup(names), state.machine, state.context, false, Vec::new())
             }
         });
         let ending = driven.join();
@@ -314,11 +331,13 @@ fn drive(
     match ending? {
         Ending::Ended(outcome) => over(shared, attempted, &info.id, outcome, finished.into_inner()),
         _ if was_late.into_inner() => {
-            let failure = timed_out(timeout, None);
-            Ok(failed(failure, meta(attempted, &info.id, finished.into_inner())))
+            let value = Err(timed_out(timeout, None));
+            let meta = meta(attempted, &info.id, finished.into_inner());
+            Ok(CallOutcome::Over(CallEnd { value, meta, spent: spent(shared, attempted, info)? }))
         }
         Ending::Stopped => Ok(CallOutcome::Stopped),
         Ending::Waiting(waits) => Ok(CallOutcome::Waiting(waits)),
+        Ending::OverBudget(reached) => Ok(CallOutcome::OverBudget(reached)),
     }
 }
 
@@ -374,6 +393,7 @@ fn first(
         folder: project.relative_here().into(),
         program: env!("CARGO_PKG_VERSION").into(),
         jobs: shared.given_jobs.map(|jobs| jobs as u64),
+        budgets: Vec::new(),
         files: files.into_iter().map(|(name, file)| (name, text(file.own_text()))).collect(),
         caller: Some(Caller {
             run: shared.journal.run().as_str().into(),
@@ -381,6 +401,8 @@ fn first(
             attempt: attempted.spec.attempt.number,
         }),
         continues,
+        // It does what its caller does.
+        exchanges: None,
     };
     let names = reload::names(store.reader(), info, &started)?;
     Ok(Begin::First { names, started: Box::new(started) })
@@ -439,7 +461,8 @@ fn over(
     if let Some(LoopEnd { reason, state, .. }) = ended {
         meta.extend([(names::ENDED_BY, reason.name().into()), (names::ENDED_IN, state.as_str().into())]);
     }
-    Ok(CallOutcome::Over(CallEnd { value, meta }))
+    let spent = spent(shared, attempted, &info)?;
+    Ok(CallOutcome::Over(CallEnd { value, meta, spent }))
 }
 
 fn meta(attempted: &CallAttempt<'_>, run: &RunId, finished: u64) -> Vec<(&'static str, Value)> {
@@ -451,7 +474,110 @@ fn meta(attempted: &CallAttempt<'_>, run: &RunId, finished: u64) -> Vec<(&'stati
 }
 
 fn failed(failure: Failure, meta: Vec<(&'static str, Value)>) -> CallOutcome {
-    CallOutcome::Over(CallEnd { value: Err(failure), meta })
+    CallOutcome::Over(CallEnd { value: Err(failure), meta, spent: Spend::default() })
+}
+
+/// What a called run that ended or was stopped spent on agents, without what the caller has recorded of it: a run that
+/// failed goes on when its caller is resumed.
+fn spent(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>, info: &RunInfo) -> Result<Spend, DriveError> {
+    let reader = shared.journal.store().reader();
+    let info = reader.run(&info.id)?;
+    let mut spent = match reader.event(&info.id, info.events)?.kind {
+        EventKind::RunEnded { spent, .. } | EventKind::Paused { spent, .. } => {
+            spent.map(|spent| *spent).unwrap_or_default()
+        }
+        _ => Spend::default(),
+    };
+    if !spent.is_nothing() {
+        spent.remove(&recorded_of(shared, attempted, &info.id)?);
+    }
+    Ok(spent)
+}
+
+/// What the runs that a run called have spent and it has not recorded, by the executions that called them: when it goes on
+/// after a crash or a stop, before any of them does.
+pub(crate) fn unrecorded(
+    reader: &JournalReader,
+    started: &RunId,
+    run: &RunId,
+) -> Result<Vec<(Address, Spend)>, DriveError> {
+    let mut called: Vec<CalledSpend> = Vec::new();
+    for info in
+        reader.runs()?.into_iter().filter(|info| info.id.is_called() && info.id.started() == started.as_str())
+    {
+        if let Some(RunStarted { caller: Some(caller), .. }) = reload::started(reader, &info)? {
+            called.push(CalledSpend { run: info.id, caller });
+        }
+    }
+    of_called(reader, run, &called)
+}
+
+/// A called run, and who called it.
+struct CalledSpend {
+    run: RunId,
+    caller: Caller,
+}
+
+fn of_called(
+    reader: &JournalReader,
+    run: &RunId,
+    called: &[CalledSpend],
+) -> Result<Vec<(Address, Spend)>, DriveError> {
+    let mut recorded: BTreeMap<String, Spend> = BTreeMap::new();
+    for event in reader.events(run, 1)? {
+        let event = event?;
+        let of =
+            output_of(&event).and_then(|output| output.meta.get(names::RUN_ID)?.as_str().map(str::to_owned));
+        if let (Some(of), Some(spent)) = (of, event.kind.spent()) {
+            recorded.entry(of).or_default().add(spent);
+        }
+    }
+    let mut all = Vec::new();
+    for CalledSpend { run: inner, caller } in called.iter().filter(|called| called.caller.run == run.as_str())
+    {
+        let mut spent = Spend::default();
+        for event in reader.events(inner, 1)? {
+            if let Some(more) = event?.kind.spent() {
+                spent.add(more);
+            }
+        }
+        for (_, deeper) in of_called(reader, inner, called)? {
+            spent.add(&deeper);
+        }
+        if let Some(recorded) = recorded.get(inner.as_str()) {
+            spent.remove(recorded);
+        }
+        if !spent.is_nothing() {
+            all.push((caller.at.clone(), spent));
+        }
+    }
+    Ok(all)
+}
+
+/// What the caller has recorded of what a run has spent that it called: where that run failed and goes on.
+fn recorded_of(
+    shared: &DrivenRun<'_>,
+    attempted: &CallAttempt<'_>,
+    run: &RunId,
+) -> Result<Spend, DriveError> {
+    let mut sum = Spend::default();
+    if attempted.spec.attempt.base == 0 {
+        return Ok(sum);
+    }
+    let reader = shared.journal.store().reader();
+    for event in reader.events(shared.journal.run(), 1)? {
+        let event = event?;
+        let is_of_run = output_of(&event).is_some_and(|output| {
+            output.meta.get(names::RUN_ID).and_then(Value::as_str) == Some(run.as_str())
+        });
+        if event.at == attempted.key.at
+            && is_of_run
+            && let Some(recorded) = event.kind.spent()
+        {
+            sum.add(recorded);
+        }
+    }
+    Ok(sum)
 }
 
 /// Why a called loop did not come to a good end.

@@ -8,19 +8,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, Event, EventKind, Listed, Seq};
-use threadline_engine::execute::effect::{Effect, EffectResult};
-use threadline_engine::execute::{Durability, Executor, Next, Recording, has_worktrees};
-use threadline_engine::machine::{Command, InvalidEvent, Machine, Outcome, Stage};
+use threadline_engine::event::{Address, BudgetChange, Event, EventKind, Listed, SafeEvents, Seq};
+use threadline_engine::execute::effect::{Effect, EffectResult, USAGE_VARIABLE};
+use threadline_engine::execute::{
+    AgentCall, CallAdmission, Durability, Executor, Next, Recording, has_worktrees,
+};
+use threadline_engine::machine::{BudgetReached, Command, InvalidEvent, Machine, Outcome, Stage};
+use threadline_engine::spend::Spend;
 use threadline_engine::view::{RunNames, View};
-use threadline_flow::model::OnCrash;
+use threadline_flow::model::{Action, Evaluator, OnCrash};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{Resolution, Scope, Value, Warning};
 use threadline_store::{Journal, JournalError, RunId, StoreError};
 
+use crate::agent_gates::{AgentGates, GatePassage, MINUTE};
+use crate::called;
 use crate::clock::now;
-use crate::earlier::{CurrentLists, EarlierRun};
+use crate::earlier::{CurrentLists, EarlierRun, ItemPairings};
+use crate::exchanges::ExchangeFiles;
 use crate::item_worktree::Opened;
 use crate::local::LocalDriver;
 use crate::locks::Patience;
@@ -29,6 +35,7 @@ use crate::project::Project;
 use crate::secrets::RunSurroundings;
 pub use crate::stop::Stop;
 use crate::teller::{self, NoticeSender};
+use crate::threads::{ThreadClaims, ends_attempt};
 use crate::tools::{KeptListings, ServerSurroundings, Servers};
 use crate::values::Values;
 use crate::worktrees::WorktreeError;
@@ -57,8 +64,8 @@ pub struct Setup<'a> {
     pub stop: Stop,
     /// Whether every resolved reference is told.
     pub trace: bool,
-    /// Whether what steps print is told as it comes.
-    pub verbose: bool,
+    /// What is told of what steps print, as it comes.
+    pub printed: PrintedNotices,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
     pub in_flight: Option<OnCrash>,
     /// How long called runs wait for what other runs have for themselves.
@@ -66,19 +73,52 @@ pub struct Setup<'a> {
     /// The variables and secrets that it is given, with all that it calls.
     pub surroundings: Arc<RunSurroundings>,
     /// What it is called in; none when somebody started it.
-    pub within: Option<ParentRun>,
+    pub within: Option<ParentRun<'a>>,
     /// The run that it continues.
     pub earlier: Option<EarlierRun<'a>>,
+    /// Where its exchanges with agents are recorded, or replayed from.
+    pub exchanges: Option<Arc<ExchangeFiles>>,
     /// Is told everything that happens, in order.
     pub observer: Observer<'a>,
 }
 
+/// What is told of what steps print, as it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrintedNotices {
+    /// Nothing: nobody looks.
+    None,
+    /// What agents say.
+    Agents,
+    /// All that is printed.
+    All,
+}
+
 /// What a called run is a part of.
-pub struct ParentRun {
+pub struct ParentRun<'a> {
     /// The run that somebody started: processes carry its mark.
     pub(crate) started: RunId,
     /// The environment of the step that called it.
     pub(crate) env: Environment,
+    /// The budgets around it.
+    pub(crate) budget: CallerBudget<'a>,
+    /// How many calls of agents may begin.
+    pub(crate) gates: Arc<AgentGates>,
+    /// Whether it, or a run around it, has a budget.
+    pub(crate) has_budgets: bool,
+}
+
+/// What the run that called another one says to one more call of an agent, given what the called run has spent in all
+/// and how many of its calls are in flight; of a call that is only noted nothing is asked.
+pub(crate) type CallerBudget<'a> =
+    Box<dyn Fn(CalledCall, &Spend, u64) -> Result<(), BudgetReached> + Send + Sync + 'a>;
+
+/// What the caller of a run is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CalledCall {
+    /// What is spent has changed.
+    Noted,
+    /// One more call is about to begin.
+    Begins,
 }
 
 /// Is told everything that happens.
@@ -96,8 +136,18 @@ pub enum Notice {
     Warned(Address, Vec<Warning>),
     /// A value cannot stand where it would, or a field has none.
     Problems(Address, Vec<Problem>),
+    /// A step or a judge asks its agent after this time.
+    Waits(Address, WaitReason, Duration),
     /// Something happened in a run that a step called.
     Called(Box<CalledNotice>),
+}
+
+/// Why an agent is asked later.
+pub enum WaitReason {
+    /// This agent may not be asked more often now.
+    Limited(EcoString),
+    /// It could not answer, for this reason.
+    Unanswered(String),
 }
 
 /// Something that happened in a run that a step called.
@@ -121,6 +171,8 @@ pub enum Ending {
     Stopped,
     /// Somebody has to say what becomes of these steps, which were running when Threadline was killed.
     Waiting(Vec<PendingDecision>),
+    /// No agent may be asked any more, because these budgets are used up.
+    OverBudget(Vec<BudgetReached>),
 }
 
 /// A step that waits for somebody.
@@ -173,8 +225,9 @@ pub fn resume(
     machine: Machine,
     context: BTreeMap<EcoString, Value>,
     failed: bool,
+    budgets: Vec<BudgetChange>,
 ) -> Result<Ending, DriveError> {
-    drive(setup, machine, EventKind::Resumed { failed }, context)
+    drive(setup, machine, EventKind::Resumed { failed, budgets }, context)
 }
 
 fn drive(
@@ -184,8 +237,8 @@ fn drive(
     context: BTreeMap<EcoString, Value>,
 ) -> Result<Ending, DriveError> {
     let goes_on = matches!(first, EventKind::Resumed { .. });
-    let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
-    let Setup { patience, surroundings, within, earlier, observer, .. } = setup;
+    let Setup { plan, journal, project, names, jobs, control, stop, trace, printed, in_flight, .. } = setup;
+    let Setup { patience, surroundings, within, earlier, exchanges, observer, .. } = setup;
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
@@ -198,11 +251,17 @@ fn drive(
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
-    let ParentRun { started, env } = within.unwrap_or_else(|| {
+    let mut has_budgets = machine.has_budgets();
+    let (started, env, around, gates) = if let Some(parent) = within {
+        let ParentRun { started, env, budget, gates, has_budgets: around } = parent;
+        has_budgets |= around;
+        (started, env, Some(budget), gates)
+    } else {
         let mut env = surroundings.environment(&plan.workflow, Environment::inherited());
         env.remove("THREADLINE_RUN");
-        ParentRun { started: run.clone(), env }
-    });
+        env.remove(USAGE_VARIABLE);
+        (run.clone(), env, None, Arc::default())
+    };
     let servers = Arc::new(Servers::new(ServerSurroundings {
         env: env.clone(),
         run: started.as_str().to_owned(),
@@ -218,6 +277,8 @@ fn drive(
             machine,
             ready: commands,
             timers: BTreeSet::new(),
+            queued: BTreeSet::new(),
+            queued_at: u64::MAX,
             busy: 0,
             workers: 1,
             over: None,
@@ -231,21 +292,46 @@ fn drive(
         scope,
         control,
         trace,
-        verbose,
+        printed,
         env,
         context: Mutex::new(context),
         servers,
         waiting: Mutex::default(),
+        held: Mutex::default(),
+        around,
+        gates,
+        has_budgets,
         began: Instant::now(),
         started,
         surroundings,
         in_flight,
         patience,
         earlier,
+        pairings: ItemPairings::default(),
+        exchanges,
+        threads: ThreadClaims::default(),
+        unanswered: Mutex::default(),
         given_jobs: jobs,
         jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
         opened: Opened::default(),
     };
+    if goes_on && has_budgets && shared.plan.callees().next().is_some() {
+        let unrecorded = called::unrecorded(reader, &shared.started, shared.journal.run())?;
+        let mut core = shared.core();
+        for (at, spent) in unrecorded {
+            if core.machine.step_of(&at).is_some() {
+                core.machine.note_called(&at, spent, 0);
+            }
+        }
+    }
+    shared.tell_caller(&shared.core());
+    if goes_on {
+        shared.remember_calls()?;
+        let threads = shared.core().machine.threads().clone();
+        let threads: Vec<(String, Seq)> =
+            threads.into_iter().map(|(name, seq)| (name.to_string(), seq)).collect();
+        shared.publish_again(&threads)?;
+    }
     // Before the items began there is nothing to put right: they begin with what `setup` will have committed.
     let worktrees = shared.project.worktrees(shared.journal.run().as_str());
     if goes_on && has_worktrees(&shared.plan) && worktrees.is_dir() {
@@ -255,7 +341,11 @@ fn drive(
     std::thread::scope(|listeners| {
         let journal = &shared.journal;
         listeners.spawn(move || teller::listen(journal, notices, observer));
-        std::thread::scope(|threads| shared.work(threads));
+        std::thread::scope(|threads| {
+            // Not this thread: it is the one that adopts, and whoever looks for what programs left finds nothing
+            // else among its children.
+            threads.spawn(|| shared.work(threads));
+        });
         shared.servers.end();
         // What is left of them is put right when they are opened again.
         let _ = shared.leave_worktrees();
@@ -278,13 +368,20 @@ pub(crate) struct DrivenRun<'a> {
     pub(crate) scope: Scope,
     pub(crate) control: Control,
     pub(crate) trace: bool,
-    pub(crate) verbose: bool,
+    pub(crate) printed: PrintedNotices,
     pub(crate) env: Environment,
     /// The entries of `context` that were evaluated. Who evaluates more of them holds the lock.
     pub(crate) context: Mutex<BTreeMap<EcoString, Value>>,
     /// The servers whose tools were called.
     pub(crate) servers: Arc<Servers>,
     waiting: Mutex<Vec<PendingDecision>>,
+    held: Mutex<HeldCalls>,
+    /// The budgets of the run that called it.
+    around: Option<CallerBudget<'a>>,
+    /// Whether this run, or one around it, has a budget.
+    pub(crate) has_budgets: bool,
+    /// How many calls of agents may begin, in all runs of the tree.
+    pub(crate) gates: Arc<AgentGates>,
     /// When it began to be driven, by a clock that does not jump.
     pub(crate) began: Instant,
     /// The run that somebody started and that this one is a part of.
@@ -297,6 +394,14 @@ pub(crate) struct DrivenRun<'a> {
     pub(crate) patience: Patience,
     /// The run that it continues.
     pub(crate) earlier: Option<EarlierRun<'a>>,
+    /// The items of the lists of the run, as they are paired with those of that run.
+    pairings: ItemPairings,
+    /// Where its exchanges with agents are recorded, or replayed from.
+    pub(crate) exchanges: Option<Arc<ExchangeFiles>>,
+    /// Which of its executions continue which threads.
+    pub(crate) threads: ThreadClaims,
+    /// How often the judges of executions could not be asked.
+    unanswered: Mutex<BTreeMap<Address, u32>>,
     /// How many steps may run at once, as the caller says.
     pub(crate) given_jobs: Option<usize>,
     jobs: usize,
@@ -304,11 +409,26 @@ pub(crate) struct DrivenRun<'a> {
     pub(crate) opened: Opened,
 }
 
+/// Executions that may not ask their agents.
+#[derive(Default)]
+struct HeldCalls {
+    /// Those of this run, which may be asked again when less is in flight.
+    own: BTreeMap<Address, BudgetReached>,
+    /// What ended called runs.
+    called: Vec<BudgetReached>,
+    /// The last event when they were asked about last.
+    asked_at: Seq,
+}
+
 struct Core {
     machine: Machine,
     ready: VecDeque<Command>,
     /// Attempts that wait, by a clock that does not jump.
     timers: BTreeSet<(Instant, Address)>,
+    /// Executions that wait until fewer calls of their agent are in flight, and how many calls had ended when they began
+    /// to.
+    queued: BTreeSet<Address>,
+    queued_at: u64,
     busy: usize,
     workers: usize,
     over: Option<Result<Ending, DriveError>>,
@@ -331,8 +451,10 @@ impl DrivenRun<'_> {
                 core.machine.stop();
                 core.ready.retain(|command| !command.begins());
                 core.timers.clear();
+                core.queued.clear();
             }
             core.wake_due(Instant::now());
+            core.take_queued(self.gates.ended());
             if let Some(command) = core.ready.pop_front() {
                 core.busy += 1;
                 // Whoever is free takes the next command, or looks after the pauses.
@@ -343,21 +465,32 @@ impl DrivenRun<'_> {
                 }
                 let view = core.machine.view_of(&command);
                 drop(core);
+                let at = command.task().map(|task| task.at.clone());
                 let result = self.carry_out(command, view);
+                let is_free = at.is_some_and(|at| self.gates.leave(self.journal.run().as_str(), &at));
                 let mut core = self.core();
                 core.busy -= 1;
                 if let Err(error) = result {
                     core.over.get_or_insert(Err(error));
                 }
                 drop(core);
+                if is_free {
+                    // Somebody may wait for it in another run of the same tree.
+                    self.stop.ring_all();
+                }
                 self.stop.bell().ring();
                 continue;
             }
-            if core.busy == 0 && core.timers.is_empty() {
+            if core.is_idle() && self.ask_again_for_held(&mut core) {
+                continue;
+            }
+            if core.is_idle() {
+                let over = self.held().reached();
                 let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 let ending = match core.machine.stage() {
                     Stage::Ended(outcome) => Ending::Ended(outcome),
                     _ if !self.stop.asked() && !waiting.is_empty() => Ending::Waiting(waiting.clone()),
+                    _ if !self.stop.asked() && !over.is_empty() => Ending::OverBudget(over),
                     _ => Ending::Stopped,
                 };
                 drop(waiting);
@@ -373,32 +506,70 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// Carries out a command: what the engine says next is done until there is nothing more to do.
+    /// Carries out a command, and lets go of the thread that it continued.
     fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
+        // One that starts an attempt is over with the attempt, or the attempt goes on in another process.
+        let at = match &command {
+            Command::Start { task, .. } => Some(task.at.clone()),
+            _ => None,
+        };
+        let carried_out = self.take_steps(command, view);
+        if let Some(at) = at.filter(|_| carried_out.as_ref().is_ok_and(|recorded| !recorded)) {
+            self.threads.release(&at);
+        }
+        carried_out.map(|_| ())
+    }
+
+    /// What the engine says next is done until there is nothing more to do. Whether that was to record an event.
+    fn take_steps(&self, command: Command, view: View) -> Result<bool, DriveError> {
         let executor = Executor::new(&self.plan);
         let mut driver = LocalDriver::new(self);
         let reads_items = matches!(command, Command::Expand(_)).then(|| view.clone());
-        self.wait_synced(executor.awaits(&command, &view))?;
+        self.wait_safe(executor.awaits(&command, &view))?;
         let mut next = executor.begin(&mut driver, command, view)?;
         loop {
             let mut performance = match next {
-                Next::Record(recording) => return self.record(*recording).map(|_| ()),
+                Next::Record(recording) => {
+                    let thread = match &recording.kind {
+                        EventKind::Finished { output, .. } => output.thread.as_ref(),
+                        _ => None,
+                    };
+                    let thread = thread.map(|thread| (recording.at.clone(), thread.name.clone()));
+                    self.record(*recording)?;
+                    if let Some((at, name)) = thread {
+                        self.publish(&at, &name)?;
+                    }
+                    return Ok(true);
+                }
                 Next::Perform(performance) => *performance,
                 Next::Pause(at, pause) => {
                     let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);
                     self.core().timers.insert((Instant::now() + left, at));
-                    return Ok(());
+                    return Ok(false);
                 }
                 Next::Ask(at) => {
                     let run = self.journal.run().as_str().into();
                     self.await_decisions(vec![PendingDecision { run, at }]);
-                    return Ok(());
+                    return Ok(false);
                 }
-                Next::Leave => return Ok(()),
+                Next::Hold(at, reached) => {
+                    self.held().own.insert(at, reached);
+                    return Ok(false);
+                }
+                Next::Later(at, Some(pause)) => {
+                    self.core().timers.insert((Instant::now() + pause.min(LONGEST_PAUSE), at));
+                    return Ok(false);
+                }
+                Next::Later(at, None) => {
+                    let mut core = self.core();
+                    core.queued.insert(at);
+                    core.queued_at = core.queued_at.min(driver.queued_at);
+                    return Ok(false);
+                }
+                Next::Leave => return Ok(false),
             };
             let recorded = performance.before.map(|before| self.record(before)).transpose()?;
-            self.wait_written(performance.barrier.awaits_written(recorded))?;
-            self.wait_synced(performance.barrier.awaits(recorded))?;
+            self.wait_safe(performance.barrier.awaits(recorded))?;
             let result = match performance.effect {
                 Effect::WithSecrets(_) => match executor.reveal(&mut driver, &mut performance.pending)? {
                     Ok(effect) => {
@@ -417,6 +588,151 @@ impl DrivenRun<'_> {
             };
             next = executor.done(&mut driver, performance.pending, result)?;
         }
+    }
+
+    /// Which attempt of the item around it an execution belongs to; 1 where there is none.
+    pub(crate) fn item_attempt(&self, at: &Address) -> u32 {
+        self.core().machine.item_attempt(at).unwrap_or(1)
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldCalls> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what was held because of calls in flight begins again, now that none is.
+    fn ask_again_for_held(&self, core: &mut Core) -> bool {
+        let mut held = self.held();
+        let last = core.machine.last();
+        if held.own.is_empty() || held.asked_at == last || self.stop.asked() {
+            return false;
+        }
+        held.asked_at = last;
+        let own = std::mem::take(&mut held.own);
+        core.ready.extend(own.keys().filter_map(|at| core.machine.next_of(at)));
+        !core.ready.is_empty()
+    }
+
+    /// What is said to one more call of an agent, and how many calls had ended by then.
+    pub(crate) fn admit(&self, at: &Address, used: &Spend, call: &AgentCall) -> (CallAdmission, u64) {
+        let seen = self.gates.ended();
+        // What no budget allows need not wait for its turn.
+        if let Err(reached) = self.admit_by_budget(at, used) {
+            return (CallAdmission::OverBudget(reached), seen);
+        }
+        let place = (self.plan.workflow.file.name(), self.journal.run().as_str());
+        let admission = match self.gates.enter(place, at, call, Instant::now()) {
+            GatePassage::Open => return (CallAdmission::Now, seen),
+            GatePassage::Full => CallAdmission::Later(None),
+            GatePassage::After(pause) => {
+                let why = WaitReason::Limited(call.agent.clone());
+                self.teller.tell(Notice::Waits(at.clone(), why, pause));
+                CallAdmission::Later(Some(pause))
+            }
+        };
+        self.core().machine.withdraw(at);
+        (admission, seen)
+    }
+
+    /// How often the judge of an execution could not be asked, this time included.
+    pub(crate) fn unanswered(&self, at: &Address) -> u32 {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let tries = unanswered.entry(at.clone()).or_default();
+        *tries += 1;
+        // It is not in flight while it waits.
+        self.core().machine.withdraw(at);
+        *tries
+    }
+
+    /// Tells the gates which agents the run asked in the last minute before it was stopped.
+    fn remember_calls(&self) -> Result<(), JournalError> {
+        let (workflow, reader) = (&self.plan.workflow, self.journal.store().reader());
+        if workflow.agents.is_empty() {
+            return Ok(());
+        }
+        let (wall, steady) = (now(), Instant::now());
+        let last = reader.run(self.journal.run())?.events;
+        for seq in (1..=last).rev() {
+            let event = reader.event(self.journal.run(), seq)?;
+            let age = u64::try_from(wall - event.time).map(Duration::from_millis);
+            let Some(age) = age.ok().filter(|age| *age < MINUTE) else { break };
+            let step = event.at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+            let agent = step.and_then(|step| match (&event.kind, &step.action, step.evaluator()) {
+                (EventKind::Judged(_), _, Some(Evaluator::Agent(judge))) => Some(&judge.agent.value),
+                (_, Action::Agent { agent, .. }, _) => Some(&agent.value),
+                _ => None,
+            });
+            let (Some(agent), Some(spent)) = (agent, event.kind.spent()) else { continue };
+            // What is not known is when it was asked: it was answered when this was written.
+            let asked = steady.checked_sub(age + Duration::from_millis(spent.elapsed_ms));
+            if let Some(asked) = asked {
+                self.gates.remember(workflow.file.name(), agent, asked);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the machine of this run says to one more call, and those of the runs that called it.
+    fn admit_by_budget(&self, at: &Address, used: &Spend) -> Result<(), BudgetReached> {
+        let mut core = self.core();
+        core.machine.admit(at, used)?;
+        let Some(around) = &self.around else { return Ok(()) };
+        let (mut spent, in_flight) = core.machine.total_spent();
+        spent.add(used);
+        let admitted = around(CalledCall::Begins, &spent, in_flight.saturating_sub(1));
+        if admitted.is_err() {
+            core.machine.withdraw(at);
+        }
+        admitted
+    }
+
+    /// The same for a call in a run that an execution of this one called. `spent` is what that run has spent and this one
+    /// has not recorded.
+    pub(crate) fn admit_called(
+        &self,
+        call: CalledCall,
+        at: &Address,
+        spent: Spend,
+        in_flight: u64,
+    ) -> Result<(), BudgetReached> {
+        let mut core = self.core();
+        core.machine.note_called(at, spent.clone(), in_flight);
+        if call == CalledCall::Begins {
+            core.machine.admit_called(at)?;
+        }
+        if let Some(around) = &self.around {
+            let (total, in_flight) = core.machine.total_spent();
+            around(call, &total, in_flight)?;
+        }
+        if call == CalledCall::Begins {
+            core.machine.note_called(at, spent, in_flight.saturating_add(1));
+        }
+        Ok(())
+    }
+
+    /// Notes that a called run stopped because budgets are used up.
+    pub(crate) fn hold_call(&self, reached: Vec<BudgetReached>) {
+        self.held().called.extend(reached);
+    }
+
+    /// Tells the caller of this run what it has spent.
+    fn tell_caller(&self, core: &Core) {
+        if let Some(around) = &self.around {
+            let (spent, in_flight) = core.machine.total_spent();
+            // Nothing is asked.
+            let _ = around(CalledCall::Noted, &spent, in_flight);
+        }
+    }
+
+    /// The event of this run that continued a thread last.
+    pub(crate) fn thread_event(&self, name: &str) -> Option<Seq> {
+        self.core().machine.threads().get(name).copied()
+    }
+
+    /// Warns about an execution.
+    pub(crate) fn warn(&self, at: &Address, id: &'static str, message: String) {
+        let span = at.step(&self.plan).map(|step| self.plan.steps[step as usize].step.origin.span);
+        let problem = Problem::warning(id, span.unwrap_or_default(), message);
+        self.teller.tell(Notice::Problems(at.clone(), vec![problem]));
     }
 
     /// What an execution sees now.
@@ -461,8 +777,14 @@ impl DrivenRun<'_> {
         let (events, ticket) = self.journal.append(now(), events, durability)?;
         before(ticket.last());
         for event in events {
+            if ends_attempt(&event.kind) {
+                self.threads.release(&event.at);
+            }
             let commands = core.machine.apply(&event)?;
             core.ready.extend(commands);
+            if event.kind.spent().is_some() {
+                self.tell_caller(core);
+            }
             // In the order of the journal, so while nobody else can record anything.
             self.teller.tell(Notice::Event(Box::new(event)));
         }
@@ -472,12 +794,12 @@ impl DrivenRun<'_> {
         Ok(ticket.last())
     }
 
-    /// Waits until an event is written; there is no event 0.
-    fn wait_written(&self, seq: Seq) -> Result<(), DriveError> {
-        if seq > 0 {
-            self.journal.wait_written(seq)?;
+    /// Waits until events are safe; there is no event 0.
+    fn wait_safe(&self, events: SafeEvents) -> Result<(), DriveError> {
+        if events.written > events.durable {
+            self.journal.wait_written(events.written)?;
         }
-        Ok(())
+        self.wait_synced(events.durable)
     }
 
     /// Waits until an event is on disk; there is no event 0.
@@ -491,10 +813,20 @@ impl DrivenRun<'_> {
     /// Everything is on disk before anybody hears how it ended.
     fn close(&self, over: Result<Ending, DriveError>) -> Result<Ending, DriveError> {
         let ending = over?;
-        if let Ending::Stopped | Ending::Waiting(_) = ending {
-            let reason = if ending == Ending::Stopped { "stopped" } else { "waiting for a decision" };
-            let failed_items = Some(self.core().machine.failed_items());
-            let paused = EventKind::Paused { reason: reason.into(), failed_items };
+        let reason = match &ending {
+            Ending::Ended(_) => None,
+            Ending::Stopped => Some("stopped".to_owned()),
+            Ending::Waiting(_) => Some("waiting for a decision".to_owned()),
+            Ending::OverBudget(reached) => {
+                Some(reached.iter().map(BudgetReached::to_string).collect::<Vec<_>>().join("; "))
+            }
+        };
+        if let Some(reason) = reason {
+            let core = self.core();
+            let (failed_items, spent) = (Some(core.machine.failed_items()), core.machine.spent().clone());
+            drop(core);
+            let spent = (!spent.is_nothing()).then(|| Box::new(spent));
+            let paused = EventKind::Paused { reason: reason.into(), failed_items, spent };
             let paused = (Address::default(), paused);
             self.record_all(vec![paused], Durability::Now)?;
         }
@@ -515,6 +847,23 @@ impl CurrentLists for DrivenRun<'_> {
             _ => Err(JournalError::Value(format!("event {list} has no list"))),
         }
     }
+
+    fn pairings(&self) -> &ItemPairings {
+        &self.pairings
+    }
+}
+
+impl HeldCalls {
+    /// The budgets that hold them, each once.
+    fn reached(&self) -> Vec<BudgetReached> {
+        let mut all: Vec<BudgetReached> = Vec::new();
+        for reached in self.own.values().chain(&self.called) {
+            if !all.iter().any(|known| (&known.step, known.key) == (&reached.step, reached.key)) {
+                all.push(reached.clone());
+            }
+        }
+        all
+    }
 }
 
 impl Core {
@@ -522,8 +871,22 @@ impl Core {
     fn wake_due(&mut self, now: Instant) {
         while self.timers.first().is_some_and(|(until, _)| *until <= now) {
             let due = self.timers.pop_first();
-            self.ready.extend(due.and_then(|(_, at)| self.machine.after_pause(&at)));
+            self.ready.extend(due.and_then(|(_, at)| self.machine.next_of(&at)));
         }
+    }
+
+    /// Queues what waits for a call to end, if one has.
+    fn take_queued(&mut self, ended: u64) {
+        if !self.queued.is_empty() && self.queued_at < ended {
+            let queued = std::mem::take(&mut self.queued);
+            self.ready.extend(queued.iter().filter_map(|at| self.machine.next_of(at)));
+            self.queued_at = u64::MAX;
+        }
+    }
+
+    /// Whether nothing goes on and nothing is waited for.
+    fn is_idle(&self) -> bool {
+        self.busy == 0 && self.timers.is_empty() && self.queued.is_empty()
     }
 }
 

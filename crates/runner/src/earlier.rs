@@ -3,10 +3,11 @@
 //! An index of its journal is made once. Whether anything of it is kept is the engine's business.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::Hash;
+use threadline_engine::agent::thread::THREAD;
 use threadline_engine::event::{
     Address, Computed, Event, EventKind, KeptMaker, Listed, RunStarted, Seq, Status,
 };
@@ -51,8 +52,8 @@ pub struct EarlierRun<'s> {
     paths: BTreeMap<Address, Hash>,
     /// What entries of `context` had to compute.
     definitions: BTreeMap<EcoString, Vec<Answer>>,
-    /// The items of a list of the run at hand, by the event with the list.
-    items: Mutex<BTreeMap<Seq, Arc<ItemPairing>>>,
+    /// What each thread had when the run continued it first.
+    threads: Vec<Computed>,
 }
 
 #[derive(Clone, Copy)]
@@ -66,7 +67,7 @@ struct CompletedAttempt {
 /// How an execution ended that is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unkept {
-    /// It failed.
+    /// It failed in that run.
     Failed,
     /// It was under way when the run stopped.
     Unfinished,
@@ -79,6 +80,30 @@ pub trait CurrentLists {
 
     /// The items that an event recorded.
     fn items(&self, list: Seq) -> Result<Listed, JournalError>;
+
+    /// How they are paired with those of the earlier run.
+    fn pairings(&self) -> &ItemPairings;
+}
+
+/// The items of the lists of one run, as they are paired with those of the earlier run: made once for each list. They
+/// are known by the event with the list, so a forecast and the run itself have their own: their events may come in
+/// another order.
+#[derive(Default)]
+pub struct ItemPairings(Mutex<BTreeMap<Seq, Arc<ItemPairing>>>);
+
+impl ItemPairings {
+    fn get(&self, list: Seq) -> Option<Arc<ItemPairing>> {
+        self.locked().get(&list).cloned()
+    }
+
+    /// Keeps a pairing, unless another thread was faster.
+    fn keep(&self, list: Seq, pairing: ItemPairing) -> Arc<ItemPairing> {
+        Arc::clone(self.locked().entry(list).or_insert_with(|| Arc::new(pairing)))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<Seq, Arc<ItemPairing>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Which items of two lists are the same.
@@ -131,7 +156,7 @@ impl<'s> EarlierRun<'s> {
             calls: BTreeMap::new(),
             paths: BTreeMap::new(),
             definitions: BTreeMap::new(),
-            items: Mutex::default(),
+            threads: Vec::new(),
         };
         found.index()?;
         Ok(found)
@@ -168,6 +193,18 @@ impl<'s> EarlierRun<'s> {
         &self.definitions
     }
 
+    /// What a thread had when the run continued it first.
+    pub(crate) fn first_of_thread(&self, name: &str) -> Result<Option<Value>, DriveError> {
+        for computed in &self.threads {
+            let args = self.reader.load(&computed.args)?;
+            let is_it = args.as_list().and_then(<[Value]>::first).and_then(Value::as_str) == Some(name);
+            if let (true, Ok(answer)) = (is_it, &computed.answer) {
+                return Ok(Some(self.reader.load(answer)?));
+            }
+        }
+        Ok(None)
+    }
+
     fn index(&mut self) -> Result<(), DriveError> {
         // Only a loop has a way, and only the machine knows it.
         let earlier = &self.plans.1;
@@ -196,6 +233,14 @@ impl<'s> EarlierRun<'s> {
             let step = at.step(&self.plans.1).map(|step| &self.plans.1.steps[step as usize].step.action);
             matches!(step, Some(Action::Workflow(_)))
         };
+        if let EventKind::Started { computed, .. } = kind {
+            let threads = computed.iter().filter(|computed| computed.name == THREAD);
+            self.threads.extend(threads.cloned());
+        }
+        if let EventKind::Finished { kept: Some(kept), .. } = kind {
+            let threads = kept.computed.iter().filter(|computed| computed.name == THREAD);
+            self.threads.extend(threads.cloned());
+        }
         match kind {
             EventKind::Started { .. } => {
                 if is_call() {
@@ -287,16 +332,13 @@ impl<'s> EarlierRun<'s> {
         index: u64,
     ) -> Result<Option<u64>, DriveError> {
         let (Some(list), Some(of)) = (lists.list_of(step), self.lists.get(earlier)) else { return Ok(None) };
-        let known = self.items.lock().unwrap_or_else(PoisonError::into_inner).get(&list).cloned();
-        let pairing = if let Some(pairing) = known {
+        let pairing = if let Some(pairing) = lists.pairings().get(list) {
             pairing
         } else {
             let EventKind::Expanded { items, .. } = self.reader.event(&self.run, *of)?.kind else {
                 return Ok(None);
             };
-            let pairing = Arc::new(ItemPairing::new(self.reader, &lists.items(list)?, &items)?);
-            let mut known = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(known.entry(list).or_insert(pairing))
+            lists.pairings().keep(list, ItemPairing::new(self.reader, &lists.items(list)?, &items)?)
         };
         Ok(pairing.earlier(index))
     }
@@ -381,7 +423,7 @@ impl<'s> EarlierRun<'s> {
         let event = self.reader.event(&self.run, *seq)?;
         let run = if let EventKind::Started { as_of, .. } = &event.kind {
             let started = RunId::new(self.run.started())?;
-            Some(RunId::called(&started, &self.run, found.as_str(), *as_of)?)
+            Some(RunId::called(&started, &self.run, found.as_str(), *as_of, 0)?)
         } else {
             let run = output_of(&event).and_then(|output| output.meta.get(names::RUN_ID));
             run.and_then(Value::as_str).map(RunId::new).transpose()?

@@ -20,7 +20,6 @@ use threadline_engine::execute::{
 };
 use threadline_engine::machine::{Command, Machine, Task};
 use threadline_engine::replay::{Evaluated, output_of};
-use threadline_engine::select::ResolvedSource;
 use threadline_engine::view::{ItemRef, Load, RunNames, View};
 use threadline_engine::world::{Answer, Record, Recorder};
 use threadline_flow::fields::Failure;
@@ -32,7 +31,7 @@ use threadline_store::JournalError;
 
 use crate::choice::choose;
 use crate::driver::DriveError;
-use crate::earlier::{CurrentLists, EarlierRun, StoredItems, Unkept};
+use crate::earlier::{CurrentLists, EarlierRun, ItemPairings, StoredItems, Unkept};
 use crate::items::ItemSource;
 use crate::project::Project;
 use crate::values::load_envelope;
@@ -83,7 +82,7 @@ pub enum WhyAgain {
     New,
     /// What it does has changed, or what it is given.
     Changed,
-    /// It failed.
+    /// It failed in the earlier run.
     Failed,
     /// It was under way when the earlier run stopped.
     Unfinished,
@@ -108,7 +107,7 @@ impl ContinuationForecast {
     }
 }
 
-/// Looks ahead.
+/// Says what a run that continues another one will keep, without doing anything.
 pub fn forecast(
     earlier: &EarlierRun<'_>,
     plan: &Arc<Plan>,
@@ -129,6 +128,7 @@ pub fn forecast(
         last: 0,
         events: BTreeMap::new(),
         lists: BTreeMap::new(),
+        pairings: ItemPairings::default(),
         unknown: BTreeMap::new(),
         ended: BTreeMap::new(),
         acting_items: BTreeSet::new(),
@@ -158,6 +158,7 @@ struct Forecaster<'f, 's> {
     /// What can still be read.
     events: BTreeMap<Seq, Event>,
     lists: BTreeMap<Seq, Arc<StoredItems>>,
+    pairings: ItemPairings,
     /// Events whose values are not known, and the steps that make them.
     unknown: BTreeMap<Seq, EcoString>,
     /// How items ended, by their lists.
@@ -285,7 +286,9 @@ impl Forecaster<'_, '_> {
                     return Ok(true);
                 }
                 Next::Perform(performance) => *performance,
-                Next::Pause(..) | Next::Ask(_) | Next::Leave => return Ok(true),
+                Next::Pause(..) | Next::Ask(_) | Next::Hold(..) | Next::Later(..) | Next::Leave => {
+                    return Ok(true);
+                }
             };
             let Performance { effect, pending, .. } = performance;
             let result = match (&effect, &task) {
@@ -380,7 +383,8 @@ impl Forecaster<'_, '_> {
         self.unknown.insert(self.last + 1, label);
         let nothing = || Datum::Here(Value::NULL);
         let (status, meta) = (Status::Completed, Value::empty_object());
-        let output = Output { status, value: nothing(), output: None, stderr: None, meta };
+        let output =
+            Output { status, value: nothing(), output: None, stderr: None, meta, spent: None, thread: None };
         let is_map = self.plan.steps[task.step as usize].step.is_map();
         let results = is_map.then(|| Datum::Here(Value::sequence([])));
         self.happen(task.at.clone(), EventKind::Finished { output, results, kept: None })?;
@@ -419,16 +423,13 @@ impl Forecaster<'_, '_> {
     ) -> Result<Option<ChosenItems>, DriveError> {
         let plan = Arc::clone(self.plan);
         let Action::ForEach(each) = &plan.steps[task.step as usize].step.action else { return Ok(None) };
+        let project = &self.project.clone();
         let source = match &spec.source {
-            ItemsSource::Resolved(ResolvedSource::List(value)) => {
-                ItemSource::Value { name: "the list".to_owned(), value }
-            }
-            ItemsSource::Resolved(ResolvedSource::File { path, format }) => {
-                let Ok(file) = self.project.open(path, self.project.here()) else { return Ok(None) };
-                let read = Box::new(std::io::BufReader::new(file));
-                ItemSource::Stream { name: path.clone(), read, format: *format }
-            }
-            _ => return Ok(None),
+            ItemsSource::Resolved(resolved) => match ItemSource::open(project, resolved) {
+                Ok(Some(source)) => source,
+                _ => return Ok(None),
+            },
+            ItemsSource::Printed(_) => return Ok(None),
         };
         let (mut items, spool) = (Vec::new(), self.spool);
         let secrets = SecretView::Masked;
@@ -457,6 +458,10 @@ impl CurrentLists for Forecaster<'_, '_> {
             Some(EventKind::Expanded { items, .. }) => Ok(items.clone()),
             _ => Err(JournalError::Value(format!("event {list} has no list"))),
         }
+    }
+
+    fn pairings(&self) -> &ItemPairings {
+        &self.pairings
     }
 }
 
@@ -520,7 +525,7 @@ impl Load for ForecastValues<'_> {
     }
 }
 
-/// Computes nothing.
+/// A world that computes nothing.
 struct SilentWorld {
     was_asked: bool,
 }

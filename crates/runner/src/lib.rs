@@ -10,6 +10,8 @@
 //! - `called`: a step that calls a workflow, which is a run of its own.
 //! - [`earlier`]: the run that a run continues.
 //! - [`forecast`]: what a run that continues another one keeps, before it begins.
+//! - [`answers`]: answers of agents, kept between runs.
+//! - [`exchanges`]: exchanges with agents in files, recorded or replayed.
 //! - [`reload`]: a run of the journal, read again.
 //! - [`locks`]: what a run has for itself while it is driven.
 //! - [`clock`]: the time, by a clock that does not jump.
@@ -17,11 +19,14 @@
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - `protected`: folders that no file is written in.
 //! - [`secrets`]: environment files and secrets, read when a run begins, and masks for what comes back.
+//! - [`threads`]: conversations that go on between steps and runs.
 //! - [`trust`]: whether a store is the user's own.
 //! - [`world`]: computed values of the real world.
 //! - [`values`]: outputs, loaded when they are read.
 //! - [`worktrees`]: a git worktree for each item in flight, and a branch for what all of them did.
 
+mod agent_gates;
+pub mod answers;
 mod bell;
 mod called;
 pub mod choice;
@@ -29,6 +34,8 @@ pub mod clock;
 pub mod driver;
 pub mod driving_process;
 pub mod earlier;
+pub mod exchanges;
+mod file_pattern;
 pub mod forecast;
 mod http;
 mod item_worktree;
@@ -46,6 +53,7 @@ pub mod secrets;
 pub mod signals;
 mod stop;
 mod teller;
+pub mod threads;
 pub mod tools;
 pub mod trust;
 pub mod values;

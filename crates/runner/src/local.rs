@@ -6,25 +6,31 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use ecow::EcoString;
+use threadline_engine::agent::exchange::{Answered, ExchangeRecord, ExchangeRequest};
 use threadline_engine::evaluate::EnteredFolder;
 use threadline_engine::event::{Address, Datum, Event, EventKind, Seq};
+use threadline_engine::execute::effect::EffectKey;
 use threadline_engine::execute::result::ClockReading;
+use threadline_engine::execute::{AgentCall, CallAdmission};
 use threadline_engine::execute::{
     Driver, Durability, EarlierResult, EnterFolder, FieldEvaluation, SecretView, Site, StepSite,
     keep_computed,
 };
 use threadline_engine::machine::Task;
 use threadline_engine::replay::Evaluated;
+use threadline_engine::spend::Spend;
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Scope, ScopeEntry, Session, Value};
 
+use crate::answers::KeptAnswers;
 use crate::clock::now;
-use crate::driver::{DriveError, DrivenRun, Notice};
+use crate::driver::{DriveError, DrivenRun, Notice, WaitReason};
 use crate::item_worktree::{GIT_VARIABLES, Placed};
 use crate::process::Environment;
 use crate::project::Project;
@@ -40,6 +46,8 @@ pub(crate) struct LocalDriver<'s, 'a> {
     pub(crate) placed: Option<Placed>,
     /// Whether the effect that it performs holds secrets.
     pub(crate) has_secrets: bool,
+    /// How many calls of agents had ended when it was told that all that may be are in flight.
+    pub(crate) queued_at: u64,
 }
 
 /// Goes to the folder of a step. One that a value decides stays in the project, wherever its links lead.
@@ -55,7 +63,7 @@ fn enter(project: &Project, folder: &Folder, entered: EnteredFolder<'_>) -> Resu
 
 impl<'s, 'a> LocalDriver<'s, 'a> {
     pub(crate) fn new(shared: &'s DrivenRun<'a>) -> Self {
-        Self { shared, placed: None, has_secrets: false }
+        Self { shared, placed: None, has_secrets: false, queued_at: 0 }
     }
 
     /// The files that steps may read and write.
@@ -87,6 +95,7 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
             control: shared.control.clone(),
             spool: self.private_folder(),
             masks: shared.surroundings.masks().cloned(),
+            threads: None,
         }
     }
 
@@ -119,6 +128,25 @@ impl Driver for LocalDriver<'_, '_> {
 
     fn moment(&mut self) -> ClockReading {
         ClockReading { time: now(), steady: self.shared.began.elapsed() }
+    }
+
+    fn admit(&mut self, at: &Address, used: &Spend, call: &AgentCall) -> CallAdmission {
+        let (admission, seen) = self.shared.admit(at, used, call);
+        self.queued_at = seen;
+        admission
+    }
+
+    fn leave_alone(&mut self, call: &AgentCall, pause: Duration) {
+        self.shared.gates.close(self.shared.plan.workflow.file.name(), &call.agent, Instant::now(), pause);
+    }
+
+    fn unanswered(&mut self, at: &Address) -> Option<u32> {
+        Some(self.shared.unanswered(at))
+    }
+
+    fn judge_waits(&mut self, at: &Address, failure: &Failure, pause: Duration) {
+        let why = WaitReason::Unanswered(failure.message.clone());
+        self.shared.teller.tell(Notice::Waits(at.clone(), why, pause));
     }
 
     fn spread(&mut self) -> f64 {
@@ -185,6 +213,27 @@ impl Driver for LocalDriver<'_, '_> {
         earlier.result(self.shared, &site.task.at, site.view.path, evaluated)
     }
 
+    fn recorded(&mut self, key: &EffectKey) -> Result<Option<ExchangeRecord>, DriveError> {
+        let Some(files) = &self.shared.exchanges else { return Ok(None) };
+        Ok(files.find(&self.shared.plan, key, self.shared.item_attempt(&key.at)))
+    }
+
+    fn kept_answer(&mut self, asked: &ExchangeRequest) -> Option<Answered> {
+        KeptAnswers::of_store(&self.shared.project.store()).read(asked)
+    }
+
+    fn keep_answer(&mut self, asked: &ExchangeRequest, answered: &Answered) {
+        KeptAnswers::of_store(&self.shared.project.store()).keep(asked, answered);
+    }
+
+    fn exchanged(&mut self, key: &EffectKey, exchange: &dyn Fn() -> (ExchangeRequest, Answered)) {
+        let Some(files) = &self.shared.exchanges else { return };
+        let kept = files.keep(&self.shared.plan, key, self.shared.item_attempt(&key.at), exchange);
+        if let Err(message) = kept {
+            self.shared.warn(&key.at, "record", message);
+        }
+    }
+
     fn scope(&mut self, view: &View) -> Result<Scope, DriveError> {
         let worktree = self.placed.as_ref().map(|placed| placed.worktree.as_str());
         Ok(view.scope(&self.shared.scope, &mut &self.shared.values, worktree)?)
@@ -221,7 +270,8 @@ impl Driver for LocalDriver<'_, '_> {
             }
             found
         };
-        let mut world = self.world(&at, &folder);
+        let thread = |name: &str| shared.thread(name, &at, view.attempts + 1);
+        let mut world = RealWorld { threads: Some(&thread), ..self.world(&at, &folder) };
         let mut recorder = Recorder::new(&mut world, &mut known, site.earlier);
         if let Some(earlier) = &shared.earlier {
             recorder = recorder.continuing(earlier.definitions());
@@ -240,7 +290,7 @@ impl Driver for LocalDriver<'_, '_> {
         }
         let warnings = session.take_warnings();
         if !warnings.is_empty() && !is_revealed {
-            shared.teller.tell(Notice::Warned(at, warnings));
+            shared.teller.tell(Notice::Warned(at.clone(), warnings));
         }
         drop(session);
         let Record { mut computed, defined } = recorder.finish();

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
-use threadline_engine::event::{Listed, Millis};
+use threadline_engine::agent::stream::{self, AnswerStream};
+use threadline_engine::event::{Address, Listed, Millis};
 use threadline_engine::execute::effect::{
     CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec,
-    ItemsSource, ItemsSpec, NotChosen, ProcessEnd, ProcessSpec, ReadSpec, RequestSpec, StartFailure,
-    ToolAnswer, ToolSpec,
+    ItemsSource, ItemsSpec, ListingSpec, MAX_USAGE_REPORT, NotChosen, ProcessEnd, ProcessSpec, ReadSpec,
+    RequestSpec, StartFailure, ToolAnswer, ToolSpec, USAGE_VARIABLE,
 };
 use threadline_engine::execute::result::Timing;
 use threadline_engine::execute::{
@@ -21,10 +22,10 @@ use threadline_engine::execute::{
 };
 use threadline_engine::machine::Task;
 use threadline_engine::select::ResolvedSource;
+use threadline_engine::spend::Spend;
 use threadline_engine::view::View;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::{Action, ForEach};
-use threadline_flow::problem::Problem;
 use threadline_flow::shell::quoted;
 use threadline_lang::Value;
 use threadline_store::{JournalError, StoreError};
@@ -32,20 +33,25 @@ use threadline_store::{JournalError, StoreError};
 use crate::called::{self, CallAttempt, CallOutcome};
 use crate::choice::{ChooseError, choose};
 use crate::clock::now;
-use crate::driver::{DriveError, Notice};
+use crate::driver::{DriveError, Notice, PrintedNotices};
 use crate::http;
 use crate::item_worktree;
 use crate::items::{ChunkError, ChunkWriter, ItemSource, SelectError};
 use crate::local::LocalDriver;
 use crate::private::PrivateFiles;
-use crate::process::{self, ChildEnding, EndedChild, Spec, StartError, Stdin, Stream};
+use crate::process::{self, Asked, ChildEnding, EndedChild, Spec, StartError, Stdin, Stream};
 use crate::project::{FileError, WriteHow};
 use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
+use crate::secrets::masks::MaskStream;
+use crate::teller::NoticeSender;
 use crate::tools::CalledTool;
 use crate::worktrees::WorktreeError;
 
 /// The time between the request to end and force.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The time between two looks of a pause whether somebody wants it to end.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl LocalDriver<'_, '_> {
     /// Performs an effect of a command. `view` is the view of a command that reads items.
@@ -57,14 +63,16 @@ impl LocalDriver<'_, '_> {
     ) -> Result<EffectResult, DriveError> {
         match effect {
             Effect::Nothing => Ok(EffectResult::Nothing),
+            Effect::Pause(duration) => Ok(self.pause(*duration)),
             // The driver reveals it first.
             Effect::WithSecrets(_) => Ok(EffectResult::Refused(Failure::new(
                 FailureKind::Evaluation,
                 "its secrets were not put in place",
             ))),
             Effect::Process(spec) => self.run_process(key, spec),
-            Effect::Request(spec) => Ok(self.send_request(spec)),
+            Effect::Request(spec) => Ok(self.send_request(key, spec)),
             Effect::Tool(spec) => Ok(self.call_tool(key, spec)),
+            Effect::ListTools(spec) => Ok(self.list_tools(spec)),
             Effect::ReadFile(spec) => Ok(self.read_file(spec)),
             Effect::WriteFile(spec) => Ok(self.write_file(spec)),
             Effect::Workflow(spec) => self.call_workflow(key, spec),
@@ -99,6 +107,22 @@ impl LocalDriver<'_, '_> {
         }
     }
 
+    /// Waits, unless somebody asks to end before.
+    fn pause(&self, duration: Duration) -> EffectResult {
+        let until = Instant::now().checked_add(duration);
+        loop {
+            let rings = self.shared.stop.bell().rings();
+            if self.shared.stop.asked() || self.shared.control.asked() != Asked::Nothing {
+                return EffectResult::Cancelled;
+            }
+            let left = until.map_or(BETWEEN_LOOKS, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return EffectResult::Nothing;
+            }
+            self.shared.stop.bell().wait(rings, Some(left.min(BETWEEN_LOOKS)));
+        }
+    }
+
     // ---- programs ---------------------------------------------------------------------------------------
 
     fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> Result<EffectResult, DriveError> {
@@ -113,8 +137,20 @@ impl LocalDriver<'_, '_> {
                 return Ok(EffectResult::Process(Err(failure)));
             }
         }
+        let mut report = PrivateFiles::new(&self.value_folder());
+        if effect.reports_usage
+            && let Err(error) = report.write(b"")
+        {
+            check_room(error.kind())?;
+            let message = format!("the file for what it uses could not be made: {error}");
+            let failure = StartFailure { message, hint: None, is_missing: false, kind: FailureKind::File };
+            return Ok(EffectResult::Process(Err(failure)));
+        }
         let mut env = self.environment(&key.at);
         env.change(&effect.env);
+        if effect.reports_usage {
+            env.change(&[(USAGE_VARIABLE.into(), Some(report.path(0)))]);
+        }
         env.mark(self.shared.started.as_str(), key.at.as_str());
         let EffectLimits { timeout, idle_timeout, max_output } = effect.limits;
         let spec = Spec {
@@ -133,19 +169,30 @@ impl LocalDriver<'_, '_> {
             spool: folder.clone(),
             masks: self.shared.surroundings.masks().cloned(),
         };
-        let mut print = |stream: Stream, bytes: &[u8]| {
-            if self.shared.verbose {
+        let mut watcher = self.answer_watcher(key);
+        let mut print = |stream: Stream, bytes: &[u8]| match &mut watcher {
+            Some(watcher) if stream == Stream::Stdout => watcher.hear(bytes),
+            _ if self.shared.printed == PrintedNotices::All => {
                 self.shared.teller.tell(Notice::Printed(key.at.clone(), stream, bytes.to_vec()));
             }
+            _ => {}
         };
         let ended = process::run(&spec, &self.shared.control.child(), &mut print);
+        if let Some(watcher) = &mut watcher {
+            watcher.end();
+        }
         if let Ok(EndedChild { how: ChildEnding::OutputNotKept(_, kind), .. }) = &ended {
             check_room(*kind)?;
         }
         Ok(match ended {
             Ok(ended) if ended.how == ChildEnding::Cancelled => EffectResult::Cancelled,
             Ok(ended) => {
-                let end = EffectResult::Process(Ok(process_end(&ended)));
+                let mut end = process_end(&ended);
+                let masks = self.shared.surroundings.masks();
+                end.usage = effect.reports_usage.then(|| report.read_back(MAX_USAGE_REPORT)).map(|read| {
+                    read.map(|text| masks.map_or_else(|| text.clone(), |masks| masks.masked_text(&text)))
+                });
+                let end = EffectResult::Process(Ok(end));
                 if ended.secrets.is_empty() {
                     end
                 } else {
@@ -168,14 +215,46 @@ impl LocalDriver<'_, '_> {
 
     // ---- requests and tools -----------------------------------------------------------------------------
 
-    fn send_request(&self, spec: &RequestSpec) -> EffectResult {
+    /// Who tells what an agent says while it says it, if an effect asks one and somebody wants to know.
+    fn answer_watcher(&self, key: &EffectKey) -> Option<AnswerWatcher> {
+        let stream = match self.shared.printed {
+            PrintedNotices::None => None,
+            PrintedNotices::Agents | PrintedNotices::All => AnswerStream::of(&self.shared.plan, key),
+        };
+        let masks = self.shared.surroundings.masks().cloned().map(MaskStream::new);
+        let (teller, at) = (self.shared.teller.clone(), key.at.clone());
+        Some(AnswerWatcher { stream: stream?, masks, teller, at })
+    }
+
+    fn send_request(&self, key: &EffectKey, spec: &RequestSpec) -> EffectResult {
         let clock = Clock::start();
         let limits = http::RequestLimits { timeout: spec.limits.timeout, max_answer: spec.limits.max_output };
         let request = spec.request.clone();
-        let response = match self.shared.control.child().aside(move || http::send(&request, limits)) {
+        // The tool `http` of an agent only gets.
+        let is_asked = request.method == "POST";
+        let mut watcher = self.answer_watcher(key).filter(|_| is_asked);
+        let send = move || {
+            let mut heard = 0;
+            let sent = http::send(&request, limits, &mut |read| {
+                let piece = &read[std::mem::replace(&mut heard, read.len())..];
+                if let Some(watcher) = &mut watcher {
+                    watcher.hear(piece);
+                }
+            });
+            if let Some(watcher) = &mut watcher {
+                watcher.end();
+            }
+            sent
+        };
+        let response = match self.shared.control.child().aside(send) {
             Ok(None) => return EffectResult::Cancelled,
             Ok(Some(response)) => response,
             Err(error) => Err(Failure::new(FailureKind::Http, format!("no request can be made: {error}"))),
+        };
+        let response = match self.shared.surroundings.masks() {
+            // A secret that came in pieces is found in the whole.
+            Some(_) if is_asked => response.map(|response| stream::joined(&self.shared.plan, key, response)),
+            _ => response,
         };
         EffectResult::Response(response, clock.timing())
     }
@@ -193,7 +272,7 @@ impl LocalDriver<'_, '_> {
                 if let Some(message) = unchecked {
                     let masks = self.shared.surroundings.masks();
                     let message = masks.map_or_else(|| message.clone(), |masks| masks.masked_text(&message));
-                    self.warn(key, "tool-schema", message);
+                    self.shared.warn(&key.at, "tool-schema", message);
                 }
                 answer
             }
@@ -203,6 +282,22 @@ impl LocalDriver<'_, '_> {
             }
         };
         EffectResult::Tool(answer, clock.timing())
+    }
+
+    fn list_tools(&self, spec: &ListingSpec) -> EffectResult {
+        let clock = Clock::start();
+        let (servers, spec) = (Arc::clone(&self.shared.servers), spec.clone());
+        let is_over = || self.shared.stop.asked();
+        let control = self.shared.control.child();
+        let listed = match control.aside_unless(is_over, move || servers.described(&spec.server, spec.limits))
+        {
+            Ok(None) => return EffectResult::Cancelled,
+            Ok(Some(listed)) => listed,
+            Err(error) => {
+                Err(Failure::new(FailureKind::Tool, format!("no server can be asked for its tools: {error}")))
+            }
+        };
+        EffectResult::Tools(listed, clock.timing())
     }
 
     // ---- files and workflows ----------------------------------------------------------------------------
@@ -224,10 +319,11 @@ impl LocalDriver<'_, '_> {
     fn call_workflow(&self, key: &EffectKey, spec: &CallSpec) -> Result<EffectResult, DriveError> {
         let clock = Clock::start();
         let step = key.at.step(&self.shared.plan);
-        let Some(plan) = step.and_then(|step| self.shared.plan.steps[step as usize].calls.as_ref()) else {
+        let Some(plan) = step.and_then(|step| self.shared.plan.callee(step, &spec.call.file)) else {
             let message = format!("`{}` was not loaded with the workflow that calls it", spec.call.file);
             let value = Err(Failure::new(FailureKind::Workflow, message));
-            return Ok(EffectResult::Called(CallEnd { value, meta: Vec::new() }, clock.timing()));
+            let end = CallEnd { value, meta: Vec::new(), spent: Spend::default() };
+            return Ok(EffectResult::Called(end, clock.timing()));
         };
         let folder = self.folder(spec.cwd.as_deref());
         let attempt = CallAttempt { key, spec, plan, folder: &folder, project: self.project() };
@@ -236,6 +332,10 @@ impl LocalDriver<'_, '_> {
             CallOutcome::Stopped => EffectResult::Cancelled,
             CallOutcome::Waiting(decisions) => {
                 self.shared.await_decisions(decisions);
+                EffectResult::Cancelled
+            }
+            CallOutcome::OverBudget(reached) => {
+                self.shared.hold_call(reached);
                 EffectResult::Cancelled
             }
         })
@@ -279,32 +379,26 @@ impl LocalDriver<'_, '_> {
         spec: &ItemsSpec,
     ) -> Result<Result<ChosenItems, NotChosen>, DriveError> {
         let store = self.shared.journal.store();
+        let project = &self.project().clone();
         let source = match &spec.source {
-            ItemsSource::Resolved(ResolvedSource::List(value)) => {
-                ItemSource::Value { name: "the list".to_owned(), value }
-            }
-            ItemsSource::Resolved(ResolvedSource::File { path, format }) => {
-                match self.project().open(path, self.project().here()) {
-                    Ok(file) => {
-                        let read = Box::new(io::BufReader::new(file));
-                        ItemSource::Stream { name: path.clone(), read, format: *format }
-                    }
-                    Err(error) => {
-                        let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                        let hint = if each.is_map && path.contains(char::is_whitespace) {
-                            "; what a command prints: `input: {shell: COMMAND}`".to_owned()
-                        } else {
-                            hint
-                        };
-                        let message = format!("the items: {}{hint}", error.message);
-                        return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::Input, message))));
-                    }
+            ItemsSource::Resolved(resolved) => match ItemSource::open(project, resolved) {
+                Ok(Some(source)) => source,
+                Ok(None) => {
+                    let message = "the items: their command was not run";
+                    return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::Input, message))));
                 }
-            }
-            ItemsSource::Resolved(ResolvedSource::Shell { .. }) => {
-                let message = "the items: their command was not run";
-                return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::Input, message))));
-            }
+                Err(error) => {
+                    let is_command = each.is_map
+                        && matches!(resolved, ResolvedSource::File { path, .. } if path.contains(char::is_whitespace));
+                    let hint = if is_command {
+                        "; what a command prints: `input: {shell: COMMAND}`".to_owned()
+                    } else {
+                        error.hint.map(|hint| format!("; {hint}")).unwrap_or_default()
+                    };
+                    let message = format!("the items: {}{hint}", error.message);
+                    return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::Input, message))));
+                }
+            },
             ItemsSource::Printed(text) => {
                 let format = match &spec.expansion.source {
                     ResolvedSource::Shell { format, .. } => *format,
@@ -361,17 +455,9 @@ impl LocalDriver<'_, '_> {
     /// The branch that keeps commits. What cannot be tidied up now is when the worktrees are opened again.
     fn branch(&self, key: &EffectKey, branch: Result<Option<EcoString>, WorktreeError>) -> EffectResult {
         EffectResult::Branch(branch.unwrap_or_else(|error| {
-            self.warn(key, "worktrees", error.to_string());
+            self.shared.warn(&key.at, "worktrees", error.to_string());
             None
         }))
-    }
-
-    /// Warns about a step.
-    fn warn(&self, key: &EffectKey, id: &'static str, message: String) {
-        let plan = &self.shared.plan;
-        let span = key.at.step(plan).map(|step| plan.steps[step as usize].step.origin.span);
-        let problem = Problem::warning(id, span.unwrap_or_default(), message);
-        self.shared.teller.tell(Notice::Problems(key.at.clone(), vec![problem]));
     }
 }
 
@@ -407,11 +493,40 @@ fn process_end(ended: &EndedChild) -> ProcessEnd {
         stderr: ended.stderr.read().unwrap_or_default(),
         cpu_time: ended.usage.cpu_time,
         max_memory: ended.usage.max_memory,
+        usage: None,
         timing: Timing {
             started: ended.started.as_millisecond(),
             finished: ended.finished.as_millisecond(),
             elapsed: ended.elapsed,
         },
+    }
+}
+
+/// Tells what an agent says while it says it.
+struct AnswerWatcher {
+    stream: AnswerStream,
+    masks: Option<MaskStream>,
+    teller: NoticeSender,
+    at: Address,
+}
+
+impl AnswerWatcher {
+    fn hear(&mut self, bytes: &[u8]) {
+        let said = self.stream.push(bytes);
+        let said = self.masks.as_mut().map_or_else(|| said.clone(), |masks| masks.push(&said));
+        self.tell(said);
+    }
+
+    /// Tells what was held back, because a secret could have begun there.
+    fn end(&mut self) {
+        let said = self.masks.as_mut().map(MaskStream::finish);
+        self.tell(said.unwrap_or_default());
+    }
+
+    fn tell(&self, said: Vec<u8>) {
+        if !said.is_empty() {
+            self.teller.tell(Notice::Printed(self.at.clone(), Stream::Stdout, said));
+        }
     }
 }
 

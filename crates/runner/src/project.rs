@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::OFlags;
 use threadline_lang::diag::words;
 
+use crate::file_pattern::FilePattern;
 use crate::protected::ProtectedFolder;
 
 /// Files may be this large.
@@ -39,11 +40,11 @@ pub struct FileError {
 
 impl FileError {
     /// The message is one line, whatever the name of a file holds.
-    fn new(message: impl AsRef<str>) -> Self {
+    pub(crate) fn new(message: impl AsRef<str>) -> Self {
         Self { message: words::one_line(message.as_ref()).into_owned(), hint: None }
     }
 
-    fn hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }
@@ -170,6 +171,12 @@ impl Project {
         Ok(file)
     }
 
+    /// The files that a pattern names, in the order of their paths. `*` and `?` stand for characters of a name, `**` for
+    /// folders; neither stands for what begins with a dot.
+    pub fn matching(&self, pattern: &str) -> Result<Vec<String>, FileError> {
+        FilePattern::new(pattern).files(self)
+    }
+
     /// Writes a file of the project: all of it or nothing, whatever happens in between.
     pub fn write(&self, name: &str, content: &str, how: &WriteHow<'_>) -> Result<PathBuf, FileError> {
         let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));
@@ -212,7 +219,7 @@ impl Project {
     }
 
     /// The path by its text alone, when it stays inside.
-    fn by_name(&self, name: &str, from: &Path) -> Result<PathBuf, FileError> {
+    pub(crate) fn by_name(&self, name: &str, from: &Path) -> Result<PathBuf, FileError> {
         if name.is_empty() || name.contains('\0') {
             return Err(FileError::new("a path is not empty and holds no NUL character"));
         }
@@ -235,7 +242,8 @@ impl Project {
         Err(FileError::new(message).hint("`write_file` does not write there, a `shell` step can"))
     }
 
-    fn check(&self, name: &str, path: &Path) -> Result<(), FileError> {
+    /// Whether a path without links may be used.
+    pub(crate) fn check(&self, name: &str, path: &Path) -> Result<(), FileError> {
         if path.starts_with(self.root.join(STORE)) {
             return Err(FileError::new(format!("`{name}` is in the store, which belongs to Threadline")));
         }

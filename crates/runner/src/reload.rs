@@ -11,7 +11,7 @@ use threadline_engine::replay::Fold;
 use threadline_engine::view::RunNames;
 use threadline_flow::files;
 use threadline_flow::load::load;
-use threadline_flow::model::{Import, Workflow};
+use threadline_flow::model::{Import, SCENARIOS, ScenarioSelection, Workflow};
 use threadline_flow::plan::Plan;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Value, parse_path};
@@ -83,13 +83,17 @@ pub fn plan(reader: &JournalReader, started: &RunStarted) -> Result<Plan, PlanEr
         let why = "the workflow of this run is not one that this version of `threadline` runs";
         PlanError::Unusable(why.to_owned())
     };
+    let mut targets = None;
+    for (_, value) in started.set.iter().filter(|(path, _)| path == SCENARIOS) {
+        targets = ScenarioSelection::of_value(&reader.load(value)?).and_then(|selection| selection.targets);
+    }
+    let file = targets.map_or_else(|| file.clone(), |targets| file.over(&targets));
     let file = files::assemble(file, &files::known(&called));
     let mut workflow = load(file).0.ok_or_else(unusable)?;
     for (path, value) in &started.set {
         let value = reader.load(value)?;
         let path = parse_path(path).map_err(PlanError::Unusable)?;
-        // The setting was accepted when the run was started.
-        let _ = workflow.set_context(path.get(1..).unwrap_or_default(), &value, started.trust_set);
+        workflow.take_setting(&path, &value, started.trust_set);
     }
     files::plan(Arc::new(workflow), &files::known(&called)).0.ok_or_else(unusable)
 }

@@ -47,6 +47,14 @@ impl Stop {
         false
     }
 
+    /// Wakes all who work on the run that somebody started, and on what it calls.
+    pub(crate) fn ring_all(&self) {
+        match &self.0.parent {
+            Some(parent) => parent.ring_all(),
+            None => self.0.wake(),
+        }
+    }
+
     pub(crate) fn bell(&self) -> &Bell {
         &self.0.bell
     }

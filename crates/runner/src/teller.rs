@@ -11,10 +11,12 @@ use threadline_store::Journal;
 
 use crate::driver::{Notice, Observer};
 
-/// So many notices may lie unread before those who work wait.
-const MOST_UNREAD: usize = 256;
+/// So many notices may lie unread before those who work wait: those of several groups of the journal, so that nobody waits
+/// while one of them is synced.
+const MOST_UNREAD: usize = 1_024;
 
 /// Where notices go; the end is one of them.
+#[derive(Clone)]
 pub(crate) struct NoticeSender(SyncSender<Option<Notice>>);
 
 impl NoticeSender {
@@ -41,7 +43,11 @@ pub(crate) fn listen(journal: &Journal<'_>, notices: Receiver<Option<Notice>>, m
     for notice in notices.into_iter().map_while(|notice| notice) {
         if let Notice::Event(event) = &notice {
             let seq = event.seq;
-            let safe = if is_result(event) { journal.wait_patiently(seq) } else { journal.wait_written(seq) };
+            let safe = if is_result(event) {
+                journal.wait_patiently(seq)
+            } else {
+                journal.wait_written_patiently(seq)
+            };
             if safe.is_err() {
                 // It is not safe and never will be: as far as anybody can know it did not happen.
                 continue;

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadline_flow::model::Computed;
+use threadline_engine::agent::thread::THREAD;
+use threadline_flow::model::ComputedKind;
 use threadline_flow::shell::{
     BindError, Dialect, ShellProblem, UnknownPolicy, analyse_command, analyse_command_call,
 };
@@ -39,14 +40,19 @@ pub struct RealWorld<'a> {
     /// Whether `cmd:` may run, and what to write to let it.
     pub commands: Commands,
     /// The computed kinds that the workflow declares.
-    pub computed: &'a [Computed],
+    pub computed: &'a [ComputedKind],
     /// Ends what runs.
     pub control: Control,
     /// The folder where output goes that is too large for memory.
     pub spool: PathBuf,
     /// What finds secrets: a computed value is recorded, so it cannot hold one.
     pub masks: Option<Arc<Masks>>,
+    /// Gives what was said in a thread; without it every thread begins.
+    pub threads: Option<&'a ThreadReading<'a>>,
 }
+
+/// Gives what was said in a thread of this name.
+pub type ThreadReading<'t> = dyn Fn(&str) -> Result<Value, ComputeError> + 't;
 
 /// A folder that somebody may leave for another while values are computed: a step's `cwd` may itself be computed.
 #[derive(Debug, Clone)]
@@ -115,6 +121,7 @@ impl RealWorld<'_> {
                 }
                 Commands::Refused(hint) => Err(failed("commands are not allowed", Some(hint))),
             },
+            THREAD => self.threads.map_or(Ok(Value::NULL), |read| read(text(args, 0)?)),
             "now" => Ok(Value::from(format!("{:.3}", jiff::Timestamp::now()))),
             "uuid" => Ok(Value::from(uuid::Uuid::new_v4().to_string())),
             name => match self.computed.iter().find(|declared| declared.name == name) {
@@ -218,7 +225,7 @@ impl RealWorld<'_> {
     }
 
     /// A declared kind: its arguments as JSON on stdin, JSON back.
-    fn declared(&self, declared: &Computed, args: &[Value]) -> Result<Value, ComputeError> {
+    fn declared(&self, declared: &ComputedKind, args: &[Value]) -> Result<Value, ComputeError> {
         let [program, rest @ ..] = &declared.command[..] else {
             return Err(failed(format!("`{}` has no command", declared.name), None));
         };

@@ -23,8 +23,8 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use threadline_runner::process::{
-    ChildEnding, Control, EndedChild, Environment, Spec, Stdin, end_left_over, end_strays, find_left_over,
-    prepare, run,
+    ChildEnding, Control, EndedChild, Environment, Spec, Stdin, end_descendants, end_left_over, end_strays,
+    find_left_over, prepare, run,
 };
 use threadline_runner::signals::{Listener, SignalState};
 
@@ -390,8 +390,7 @@ fn runner_process(name: &str, folder: &Path) -> ExitCode {
     let listener = Listener::start(control.clone(), |state| say(&format!("{state:?}"))).unwrap();
     let ended = run_child(case, run, folder, &control, || say("ready"));
     if listener.state() == SignalState::Killing {
-        end_left_over(run, GRACE);
-        end_strays(GRACE);
+        end_descendants(run, GRACE);
     }
     say(&format!("{:?}", ended.how));
     ExitCode::SUCCESS

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use threadline_engine::event::{Address, Computed, Datum, Event, EventKind, Form, Millis};
+use threadline_engine::event::{Address, Computed, Datum, Event, EventKind, Millis, ValueEncoding};
 use threadline_engine::world::Answer;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
@@ -88,9 +88,14 @@ impl<'s> Journal<'s> {
         Ok((events, ticket))
     }
 
-    /// Waits until an event is written. How soon that is was said when it was appended.
+    /// Waits until everything up to an event is written.
     pub fn wait_written(&self, seq: Seq) -> Result<(), StoreError> {
         self.lease.wait_written(seq)
+    }
+
+    /// Waits until an event is written, without making it urgent.
+    pub fn wait_written_patiently(&self, seq: Seq) -> Result<(), StoreError> {
+        self.lease.wait_written_patiently(seq)
     }
 
     /// Waits until an event is on disk, without making it urgent.
@@ -112,7 +117,7 @@ impl Store {
                 return Ok(Datum::Here(value.clone()));
             }
             let hash = self.put_text(text)?;
-            return Ok(Datum::Stored { hash, len: text.len() as u64, form: Form::Text });
+            return Ok(Datum::Stored { hash, len: text.len() as u64, form: ValueEncoding::Text });
         }
         let json = match (value.as_list(), value.as_object()) {
             (None, None) => return Ok(Datum::Here(value.clone())),
@@ -123,7 +128,7 @@ impl Store {
         }
         let len = json.len() as u64;
         let hash = self.put_value(json.into_bytes())?;
-        Ok(Datum::Stored { hash, len, form: Form::Json })
+        Ok(Datum::Stored { hash, len, form: ValueEncoding::Json })
     }
 
     /// Answers of the world for an event.
@@ -161,6 +166,15 @@ impl JournalReader {
             record.as_ref().map_or(true, |record| record.kind == kind)
         };
         Ok(self.read(run, from)?.filter(of_kind).map(|record| event(&record?)))
+    }
+
+    /// The events of a run with these numbers, which are in order.
+    pub fn events_at<'s>(
+        &'s self,
+        run: &'s RunId,
+        chosen: &'s [Seq],
+    ) -> impl Iterator<Item = Result<Event, JournalError>> + 's {
+        self.read_chosen(run, chosen).map(|record| event(&record?))
     }
 
     /// The event of a run with this number.

@@ -33,11 +33,18 @@ impl RunId {
     }
 
     /// The id of a run that a step of another run calls. The part before its `-` is the run that was started by a user. The
-    /// rest follows from the calling run, the execution, and the event that made the execution ready, so that the called
-    /// run is found again.
-    pub fn called(started: &Self, caller: &Self, at: &str, as_of: Seq) -> Result<Self, StoreError> {
+    /// rest follows from the calling run, the execution, the event that made the execution ready, and the exchange of an
+    /// agent that calls it, so that the called run is found again.
+    pub fn called(
+        started: &Self,
+        caller: &Self,
+        at: &str,
+        as_of: Seq,
+        exchange: u32,
+    ) -> Result<Self, StoreError> {
         const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
-        let hash = Hash::of(format!("{caller} {as_of} {at}").as_bytes());
+        let exchange = if exchange == 0 { String::new() } else { format!(" {exchange}") };
+        let hash = Hash::of(format!("{caller} {as_of} {at}{exchange}").as_bytes());
         let letters = hash
             .as_bytes()
             .iter()

@@ -108,8 +108,10 @@ pub(crate) struct Queue {
     work: Condvar,
     /// Wakes producers: there is room again.
     room: Condvar,
-    /// Wakes threads that wait until something is written or on disk.
-    done: Condvar,
+    /// Wakes threads that wait until something is written.
+    written: Condvar,
+    /// Wakes threads that wait until something is on disk.
+    synced: Condvar,
     group: usize,
     later: Duration,
 }
@@ -148,7 +150,8 @@ impl Queue {
             state: Mutex::default(),
             work: Condvar::new(),
             room: Condvar::new(),
-            done: Condvar::new(),
+            written: Condvar::new(),
+            synced: Condvar::new(),
             group: group.max(1),
             later,
         }
@@ -184,7 +187,7 @@ impl Queue {
 
     /// Waits until the job at this position is on disk.
     pub(crate) fn wait(&self, position: u64) -> Result<(), StoreError> {
-        self.wait_until(position, |state| state.synced >= position)
+        self.wait_for_sync(position, |state| state.synced >= position)
     }
 
     /// Waits until everything that was pushed by now is on disk.
@@ -195,30 +198,44 @@ impl Queue {
 
     /// Waits until an event is on disk that a job up to `position` holds.
     pub(crate) fn wait_synced(&self, run: &LeasedRun, seq: Seq, position: u64) -> Result<(), StoreError> {
-        self.wait_until(position, |_| run.synced.load(Ordering::Acquire) >= seq)
+        self.wait_for_sync(position, |_| run.synced.load(Ordering::Acquire) >= seq)
     }
 
     /// Waits until an event is on disk, without making it urgent.
     pub(crate) fn wait_patiently(&self, run: &LeasedRun, seq: Seq) -> Result<(), StoreError> {
-        self.wait_until(0, |_| run.synced.load(Ordering::Acquire) >= seq)
+        self.wait_for_sync(0, |_| run.synced.load(Ordering::Acquire) >= seq)
     }
 
-    /// Waits until an event is written. Whoever appended it said how soon that is.
-    pub(crate) fn wait_written(&self, run: &LeasedRun, seq: Seq) -> Result<(), StoreError> {
-        self.wait_until(0, |_| run.written.load(Ordering::Acquire) >= seq)
+    /// Waits until an event is written that a job up to `position` holds.
+    pub(crate) fn wait_written(&self, run: &LeasedRun, seq: Seq, position: u64) -> Result<(), StoreError> {
+        let reached = |_: &QueueState| run.written.load(Ordering::Acquire) >= seq;
+        self.wait_until(&self.written, position, |state| &mut state.awaits_write, reached)
     }
 
-    fn wait_until(&self, position: u64, reached: impl Fn(&QueueState) -> bool) -> Result<(), StoreError> {
+    /// Waits until all jobs up to `position` are on disk, or less suffices.
+    fn wait_for_sync(&self, position: u64, reached: impl Fn(&QueueState) -> bool) -> Result<(), StoreError> {
+        self.wait_until(&self.synced, position, |state| &mut state.awaits_sync, reached)
+    }
+
+    /// Waits until something is reached, and makes the jobs up to `position` urgent, as `urgent` counts them.
+    fn wait_until(
+        &self,
+        done: &Condvar,
+        position: u64,
+        urgent: impl Fn(&mut QueueState) -> &mut u64,
+        reached: impl Fn(&QueueState) -> bool,
+    ) -> Result<(), StoreError> {
         let mut state = locked(&self.state);
         while !reached(&state) {
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
-            if state.awaits_sync < position {
-                state.awaits_sync = position;
+            let awaited = urgent(&mut state);
+            if *awaited < position {
+                *awaited = position;
                 self.work.notify_one();
             }
-            state = wait(&self.done, state);
+            state = wait(done, state);
         }
         Ok(())
     }
@@ -246,7 +263,8 @@ impl Queue {
         state.failure.get_or_insert(failure);
         state.jobs.clear();
         self.room.notify_all();
-        self.done.notify_all();
+        self.written.notify_all();
+        self.synced.notify_all();
     }
 
     /// The failure that stopped the writer, if any.
@@ -270,10 +288,12 @@ impl Queue {
             let is_due = state.closed || rest.is_some_and(|rest| rest.is_zero());
             let is_awaited = state.awaits_sync.max(state.awaits_write) > state.taken;
             let writes = !state.jobs.is_empty() && (is_due || is_awaited || self.full(&state));
-            let is_unsynced = state.written > state.synced;
+            let unsynced = state.written - state.synced;
+            // A group that nobody waits for is synced when it is full, as it is written.
+            let is_due = is_due || unsynced >= self.group as u64;
             // Whoever waits for what is written already does not wait for those who come behind.
             let is_awaited = state.awaits_sync > state.synced && state.awaits_sync <= state.written;
-            if is_unsynced && (is_awaited || is_due) && (state.wrote_last || !writes) {
+            if unsynced > 0 && (is_awaited || is_due) && (state.wrote_last || !writes) {
                 state.wrote_last = false;
                 return Some(WriterTurn::Sync);
             }
@@ -334,7 +354,7 @@ impl Queue {
         state.written += group.len() as u64;
         state.stats.commits += 1;
         state.stats.largest_group = state.stats.largest_group.max(group.len());
-        self.done.notify_all();
+        self.written.notify_all();
     }
 
     /// Marks everything that is written as durable.
@@ -346,7 +366,7 @@ impl Queue {
         state.synced = state.written;
         state.due = (state.settles > state.synced).then(|| Instant::now() + self.later);
         state.stats.syncs += 1;
-        self.done.notify_all();
+        self.synced.notify_all();
     }
 
     /// Counts a move of the log into the main file.

@@ -18,6 +18,9 @@ use crate::stored_event::{NewRun, RunHead, RunInfo, StoredEvent};
 pub(crate) const PAGE_EVENTS: u64 = 256;
 const PAGE_BYTES: usize = 1 << 20;
 
+/// The maximum number of events of which the addresses are read before the journal is released again.
+const PAGE_ADDRESSES: u64 = 16_384;
+
 const RUN_COLUMNS: &str = "number, id, name, file, started_at, events, last_kind, status, head, seal";
 
 /// Reads the runs, events and values of a journal.
@@ -113,6 +116,57 @@ impl JournalReader {
             page: VecDeque::new(),
             page_size: PAGE_EVENTS,
             ended: false,
+        })
+    }
+
+    /// The numbers of the events of a run that are about an address that is `wanted`, in order. Nothing of the events is
+    /// read beside their addresses.
+    pub fn choose(&self, run: &RunId, wanted: impl Fn(&str) -> bool) -> Result<Vec<Seq>, StoreError> {
+        let row = self.row(run)?;
+        let query = "SELECT id, place FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        let (mut chosen, mut next) = (Vec::new(), 1);
+        while next <= row.head.events {
+            let last = row.head.events.min(next + (PAGE_ADDRESSES - 1));
+            let connection = locked(&self.connection);
+            let mut query = connection.prepare_cached(query)?;
+            let mut rows = query.query(params![event_id(row.number, next)?, event_id(row.number, last)?])?;
+            while let Some(found) = rows.next()?.filter(|_| next <= last) {
+                if seq_of(found.get(0)?) != next {
+                    break;
+                }
+                // What is no text is chosen: whoever reads the event says so.
+                if found.get_ref(1)?.as_str().map_or(true, &wanted) {
+                    chosen.push(next);
+                }
+                next += 1;
+            }
+            drop(rows);
+            drop(query);
+            drop(connection);
+            if next <= last {
+                return Err(self.missing(&row, next));
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// The events of a run with these numbers, which are in order.
+    pub fn read_chosen<'s>(
+        &'s self,
+        run: &'s RunId,
+        chosen: &'s [Seq],
+    ) -> impl Iterator<Item = Result<StoredEvent, StoreError>> + 's {
+        let ranges = chosen.chunk_by(|before, seq| before + 1 == *seq);
+        ranges.flat_map(move |range| {
+            let events = self.read(run, range[0]).map(|mut events| {
+                events.page_size = PAGE_EVENTS.min(range.len() as u64);
+                events.take(range.len())
+            });
+            let (events, error) = match events {
+                Ok(events) => (Some(events), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            events.into_iter().flatten().chain(error)
         })
     }
 

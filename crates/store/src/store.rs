@@ -266,11 +266,16 @@ impl Lease {
         self.queue.wait_synced(&self.run, seq, position)
     }
 
-    /// Waits until an event is written: nothing that happens to this process takes it away. How soon that is was said when
-    /// it was appended.
+    /// Waits until the run is written up to this event: nothing that happens to this process takes it away.
     pub fn wait_written(&self, seq: Seq) -> Result<(), StoreError> {
+        let position = self.position_of(seq)?;
+        self.queue.wait_written(&self.run, seq, position)
+    }
+
+    /// Waits until an event is written, without making it urgent: for observers.
+    pub fn wait_written_patiently(&self, seq: Seq) -> Result<(), StoreError> {
         self.position_of(seq)?;
-        self.queue.wait_written(&self.run, seq)
+        self.queue.wait_written(&self.run, seq, 0)
     }
 
     /// Waits until an event is on disk, without making it urgent: for observers.

@@ -135,6 +135,7 @@ fn write_group(
         if group.iter().any(WriteJob::is_counted) {
             log.sync()?;
         }
+        log.make_room();
         if log.is_synced() {
             transaction.prepare_cached(schema::SYNC_MARK)?.execute([])?;
         }

@@ -34,8 +34,8 @@ use crate::reporter::label;
 const PRINTED_LINES: usize = 50;
 
 /// The maximum number of annotations, which is what GitHub shows of a step, and of rows of the summary.
-const MAX_ANNOTATIONS: usize = 10;
-const MAX_ROWS: usize = 100;
+pub(super) const MAX_ANNOTATIONS: usize = 10;
+pub(super) const MAX_ROWS: usize = 100;
 
 /// Whether this is a step of a job of GitHub Actions, which reads commands from what is printed.
 pub(super) fn is_on_github() -> bool {
@@ -44,7 +44,14 @@ pub(super) fn is_on_github() -> bool {
 
 /// Refuses a report that cannot be written, before the run does anything.
 pub(super) fn check_folder(watch: &WatchArguments) -> Result<(), CommandFailure> {
-    let Some(JunitPath(path)) = &watch.report else { return Ok(()) };
+    match &watch.report {
+        Some(JunitPath(path)) => check_report_path(path),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the file of a report that cannot be written.
+pub(super) fn check_report_path(path: &Path) -> Result<(), CommandFailure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if folder.is_none_or(Path::is_dir) && !path.is_dir() {
         return Ok(());
@@ -62,18 +69,35 @@ pub(super) fn write(reader: &JournalReader, run: &str, watch: &WatchArguments) -
     }
     let report = RunReport::read(reader, run)?;
     if let Some(JunitPath(path)) = &watch.report {
-        std::fs::write(path, report.junit()).map_err(|error| {
-            let message = format!("cannot write the report `{}`: {}", path.display(), plain(&error));
-            CommandFailure::Failed(vec![Report::plain(message)])
-        })?;
+        write_report(path, &report.junit())?;
     }
     if is_on_github {
         for line in report.annotations().lines() {
             printing::print_line(line);
         }
-        report.append_summary()?;
+        append_summary(&report.markdown())?;
     }
     Ok(())
+}
+
+pub(super) fn write_report(path: &Path, text: &str) -> Result<(), CommandFailure> {
+    std::fs::write(path, text).map_err(|error| {
+        let message = format!("cannot write the report `{}`: {}", path.display(), plain(&error));
+        CommandFailure::Failed(vec![Report::plain(message)])
+    })
+}
+
+/// Adds a summary to the page of a job of GitHub Actions, if this is one.
+pub(super) fn append_summary(markdown: &str) -> Result<(), CommandFailure> {
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    file.and_then(|mut file| file.write_all(markdown.as_bytes())).map_err(|error| {
+        let path = Path::new(&path).display();
+        let message = format!("cannot write the summary of the job, `{path}`: {}", plain(&error));
+        CommandFailure::Failed(vec![Report::plain(message)])
+    })
 }
 
 /// How every step and every item of a run ended.
@@ -160,19 +184,6 @@ impl RunReport {
             out.push_str(&annotation("error", file, &place, &title, &execution.text()));
         }
         out
-    }
-
-    /// Adds the summary to the page of the job.
-    fn append_summary(&self) -> Result<(), CommandFailure> {
-        let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
-            return Ok(());
-        };
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        file.and_then(|mut file| file.write_all(self.markdown().as_bytes())).map_err(|error| {
-            let path = Path::new(&path).display();
-            let message = format!("cannot write the summary of the job, `{path}`: {}", plain(&error));
-            CommandFailure::Failed(vec![Report::plain(message)])
-        })
     }
 
     fn markdown(&self) -> String {
@@ -295,7 +306,7 @@ fn printed(history: &History<'_>, output: &Output) -> Vec<String> {
 }
 
 /// A text in a cell of a table of Markdown, in which it formats nothing.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let text = words::one_line(text);
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {

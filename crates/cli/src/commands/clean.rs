@@ -12,9 +12,11 @@ use threadline_flow::forms;
 use threadline_lang::Value;
 use threadline_lang::diag::words;
 use threadline_lang::value::JsonStyle;
+use threadline_runner::answers::{FilesRemoved, KeptAnswers};
 use threadline_runner::process::{self, Environment};
 use threadline_runner::project::Project;
 use threadline_runner::reload;
+use threadline_runner::threads::ThreadFiles;
 use threadline_runner::trust::StoreUse;
 use threadline_runner::worktrees::{RunRemains, UnmergedWork, WorktreeError};
 use threadline_store::{JournalReader, RunId, RunInfo, Store, StoreError};
@@ -98,6 +100,10 @@ struct Cleaning {
     kept: Vec<KeptRun>,
     /// Runs that were killed before they did anything.
     empty: Vec<RunInfo>,
+    /// Answers of agents that nobody used for long enough.
+    answers: FilesRemoved,
+    /// Threads that nobody continued for long enough.
+    threads: FilesRemoved,
 }
 
 pub(crate) fn clean(call: &CleanArguments) -> Result<(), CommandFailure> {
@@ -119,7 +125,19 @@ pub(crate) fn clean(call: &CleanArguments) -> Result<(), CommandFailure> {
     let remains = look(&project)?;
     let mut cleaning = decide(&reader, &runs, chosen, &remains, call.removal.branches)?;
     let before = reader.store_size().map_err(|error| of_store(&error))?;
+    let remove_files = |cleaning: &mut Cleaning| {
+        let Some(before) = choice.before else { return Ok(()) };
+        let before = before.into();
+        let answers = KeptAnswers::of_store(&folder).remove_unused_since(before, call.dry_run);
+        cleaning.answers =
+            answers.map_err(|error| super::history::cannot_start(&format!("the kept answers: {error}")))?;
+        let threads = ThreadFiles::of_store(&folder).remove_unused_since(before, call.dry_run);
+        cleaning.threads =
+            threads.map_err(|error| super::history::cannot_start(&format!("the threads: {error}")))?;
+        Ok(())
+    };
     if call.dry_run {
+        remove_files(&mut cleaning)?;
         if call.json {
             return print_json(&cleaning, true, [before, before]);
         }
@@ -133,6 +151,7 @@ pub(crate) fn clean(call: &CleanArguments) -> Result<(), CommandFailure> {
     }
     drop(reader);
     let after = remove(&folder, &remains, &mut cleaning)?;
+    remove_files(&mut cleaning)?;
     if call.json {
         return print_json(&cleaning, false, [before, after]);
     }
@@ -458,7 +477,7 @@ impl Cleaning {
     /// How many runs went, and the size of the store before and after.
     fn summary(&self, is_dry: bool, [before, after]: [u64; 2]) -> String {
         let count = self.going.len() as u64;
-        match (count, is_dry) {
+        let mut text = match (count, is_dry) {
             (0, _) => "no run to remove\n".to_owned(),
             (_, true) => format!("{} would be removed\n", words::count(count, "run")),
             (_, false) => format!(
@@ -467,7 +486,20 @@ impl Cleaning {
                 size_text(after),
                 size_text(before)
             ),
+        };
+        for (FilesRemoved { count, bytes }, noun) in [(self.answers, "kept answer"), (self.threads, "thread")]
+        {
+            if count > 0 {
+                let (files, size) = (words::count(count, noun), size_text(bytes));
+                // Writing into a text cannot fail.
+                let _ = if is_dry {
+                    writeln!(text, "{files} of agents ({size}) would be removed")
+                } else {
+                    writeln!(text, "removed {files} of agents ({size})")
+                };
+            }
         }
+        text
     }
 }
 
@@ -492,6 +524,8 @@ fn print_json(cleaning: &Cleaning, is_dry: bool, [before, after]: [u64; 2]) -> R
     let value = Value::record([
         ("removed", Value::sequence(removed)),
         ("kept", Value::sequence(kept)),
+        ("answers", Value::from(cleaning.answers.count)),
+        ("threads", Value::from(cleaning.threads.count)),
         ("dry_run", is_dry.into()),
         ("store_bytes_before", Value::from(before)),
         ("store_bytes", Value::from(after)),

@@ -12,17 +12,16 @@ use threadline_engine::Hash;
 use threadline_engine::event::{Address, EventKind, RerunTarget, RunStarted};
 use threadline_engine::execute::has_worktrees;
 use threadline_engine::machine::Command;
-use threadline_flow::model::InputError;
+use threadline_flow::model::{InputError, SCENARIOS, ScenarioSelection};
 use threadline_flow::plan::Plan;
 use threadline_lang::diag::words;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Value, parse_path};
+use threadline_lang::{PathStep, Value, parse_path};
 use threadline_runner::driver;
 use threadline_runner::earlier::EarlierRun;
 use threadline_runner::forecast::{self, ContinuationForecast};
 use threadline_runner::process;
 use threadline_runner::reload::{self, ImportedExports};
-use threadline_runner::secrets::SecretReading;
 use threadline_runner::trust::StoreUse;
 use threadline_store::{Journal, NewRun, RunId, Store};
 
@@ -32,8 +31,8 @@ use super::explain::named;
 use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
 use super::launch::Signals;
 use super::run::{
-    GRACE, RunLaunch, check_printed, new_id, of_drive, path_of, refuse_called, refuse_recorded_secrets,
-    return_to, take_lease,
+    GRACE, RunLaunch, check_printed, exchange_files, new_id, of_drive, path_of, refuse_called,
+    refuse_recorded_secrets, return_to, secret_reading, take_lease,
 };
 use super::{forecast_text, print, print_styled, surroundings_of};
 use crate::arguments::{ConfirmArguments, InFlightDecision, RerunArguments, ResumeArguments, WatchArguments};
@@ -49,6 +48,7 @@ struct ContinueCall<'c> {
     run: &'c str,
     dir: Option<&'c std::path::Path>,
     in_flight: Option<InFlightDecision>,
+    budget: &'c [String],
     confirm: &'c ConfirmArguments,
     watch: &'c WatchArguments,
 }
@@ -62,25 +62,34 @@ struct NextText {
 }
 
 pub(crate) fn resume_edited(call: &ResumeArguments) -> Result<(), CommandFailure> {
-    let ResumeArguments { dir, in_flight, confirm, watch, run, .. } = call;
-    let call = ContinueCall { run, dir: dir.as_deref(), in_flight: *in_flight, confirm, watch };
+    let ResumeArguments { dir, in_flight, budget, confirm, watch, run, .. } = call;
+    let call = ContinueCall { run, dir: dir.as_deref(), in_flight: *in_flight, budget, confirm, watch };
     continue_run(&call, edited_text)
 }
 
 pub(crate) fn rerun(call: &RerunArguments) -> Result<(), CommandFailure> {
     let RerunArguments { dir, from, in_flight, confirm, watch, run } = call;
-    let call = ContinueCall { run, dir: dir.as_deref(), in_flight: *in_flight, confirm, watch };
+    let call = ContinueCall { run, dir: dir.as_deref(), in_flight: *in_flight, budget: &[], confirm, watch };
     continue_run(&call, |history, _| same_text(history, from))
 }
 
 /// The text of the file as it is now, if the run can be continued with it.
 fn edited_text(history: &History<'_>, folder: &std::path::Path) -> Result<NextText, CommandFailure> {
     let (id, started) = (&history.info.id, &history.started);
-    let file = inputs::read_workflow(&path_of(&started.file, folder))?;
+    let mut targets = None;
+    for (_, value) in started.set.iter().filter(|(path, _)| path == SCENARIOS) {
+        let selection = ScenarioSelection::of_value(&history.load(value)?);
+        targets = selection.and_then(|selection| selection.targets).map(|name| path_of(&name, folder));
+    }
+    let file = inputs::read_scenarios(&path_of(&started.file, folder), targets.as_deref())?;
     let (plan, problems) = plan_file_with(&file, |workflow| {
         for (path, value) in &started.set {
             let value = history.load(value)?;
             let steps = parse_path(path).map_err(|why| cannot_start(&why))?;
+            if steps.first().and_then(PathStep::name).is_some_and(|root| root == SCENARIOS) {
+                workflow.take_setting(&steps, &value, started.trust_set);
+                continue;
+            }
             let set = workflow.set_context(steps.get(1..).unwrap_or_default(), &value, started.trust_set);
             set.map_err(|_| {
                 let message =
@@ -237,7 +246,8 @@ fn continue_run(
     if !confirmed(call, &history, &plan, &forecast)? {
         return Ok(());
     }
-    let surroundings = Arc::new(surroundings_of(&plan, &project, SecretReading::All)?);
+    let mode = history.started.exchanges.clone();
+    let surroundings = Arc::new(surroundings_of(&plan, &project, secret_reading(mode.as_ref()))?);
     let set: Result<Vec<(EcoString, Value)>, CommandFailure> =
         history.started.set.iter().map(|(path, value)| Ok((path.clone(), history.load(value)?))).collect();
     refuse_recorded_secrets(&surroundings, &plan, &names, &set?)?;
@@ -262,6 +272,10 @@ fn continue_run(
     for (name, file) in plan.other_files() {
         files.push((name, text(file.own_text())?));
     }
+    // What somebody allowed the run as a whole holds for what continues it, too.
+    let mut budgets = history.started.budgets.clone();
+    budgets.retain(|change| change.step.is_none());
+    budgets.extend(super::budget::changes(&plan, call.budget)?);
     started = RunStarted {
         run: id.as_str().into(),
         file: plan.workflow.file.name().into(),
@@ -275,9 +289,12 @@ fn continue_run(
         folder: history.started.folder.clone(),
         program: env!("CARGO_PKG_VERSION").into(),
         jobs: watch.jobs.map(|jobs| jobs as u64),
+        budgets,
         files,
+        exchanges: mode,
         ..started
     };
+    let exchanges = exchange_files(started.exchanges.as_ref(), &project);
     let launch = RunLaunch {
         journal: Journal::new(&store, lease),
         project: &project,
@@ -288,6 +305,8 @@ fn continue_run(
         watch: &watch,
         in_flight: None,
         earlier: Some(earlier),
+        exchanges,
+        watcher: None,
         progress: Progress::default(),
     };
     let driven = launch.drive(|setup| driver::begin(setup, EventKind::RunStarted(started)));

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use threadline_expect::{
-    Actual, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, FactsError, Judge, LoadContext,
-    NoJudge, Rulings, Tree, load,
+    Actual, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, FactsError, LoadContext,
+    NoJudge, RuleJudge, Rulings, Tree, load,
 };
 use threadline_lang::source::SourceFile;
-use threadline_lang::value::JsonStyle;
-use threadline_lang::{Limits, Scope, Session, Value};
+use threadline_lang::{Limits, Scope, Session};
 use threadline_runner::world::Commands;
 
 use super::file_check::{FileKind, check_files};
@@ -104,7 +103,7 @@ fn evaluate(
     expectations: &Expectations,
     actual: &Actual,
 ) -> Result<Vec<ExpectationOutcome>, CommandFailure> {
-    let mut judge: Box<dyn Judge> = match &call.rulings {
+    let mut judge: Box<dyn RuleJudge> = match &call.rulings {
         Some(path) => {
             let rulings = inputs::read_object(path, "--rulings")?;
             let rulings = Rulings::read(&rulings).map_err(|why| {
@@ -212,55 +211,14 @@ fn tree_text(tree: &Tree) -> String {
 
 // ---- for programs ---------------------------------------------------------------------------------------
 
-/// Writes JSON piece by piece: a tree may be deeper than a value can be.
 fn json(outcomes: &[ExpectationOutcome]) -> String {
     let mut out = String::from("[");
     for (at, outcome) in outcomes.iter().enumerate() {
-        out.push_str(if at > 0 { ",\n {" } else { "\n {" });
-        push(&mut out, "name", &outcome.name.clone().into());
-        push(&mut out, "result", &outcome.answer.name().into());
-        push(&mut out, "reason", &outcome.reason.as_str().into());
-        out.push_str(",\"tree\":");
-        push_tree(&mut out, &outcome.tree);
-        out.push('}');
+        out.push_str(if at > 0 { ",\n " } else { "\n " });
+        outcome.write_json(&mut out);
     }
     out.push_str("\n]\n");
     out
-}
-
-fn push(out: &mut String, key: &str, value: &Value) {
-    out.push_str(if out.ends_with('{') { "\"" } else { ",\"" });
-    out.push_str(key);
-    out.push_str("\":");
-    value.write_json(out, JsonStyle::Compact);
-}
-
-fn push_tree(out: &mut String, tree: &Tree) {
-    out.push('{');
-    push(out, "result", &tree.answer.map_or("not_evaluated", ExpectationAnswer::name).into());
-    push(out, "path", &tree.path.as_str().into());
-    push(out, "operator", &tree.operator.clone().into());
-    for (key, value) in [("expected", &tree.expected), ("actual", &tree.actual)] {
-        if let Some(value) = value {
-            push(out, key, value);
-        }
-    }
-    push(out, "reason", &tree.reason.as_str().into());
-    if tree.vacuous {
-        push(out, "vacuous", &true.into());
-    }
-    if let Some(score) = &tree.score {
-        push(out, "score", &score.clone().into());
-    }
-    if !tree.children.is_empty() {
-        out.push_str(",\"children\":[");
-        for (at, child) in tree.children.iter().enumerate() {
-            out.push_str(if at > 0 { "," } else { "" });
-            push_tree(out, child);
-        }
-        out.push(']');
-    }
-    out.push('}');
 }
 
 /// The outcomes of a file as cases of a suite.

@@ -17,6 +17,7 @@ use crate::exit::CommandFailure;
 use crate::inputs;
 use crate::prepare::problem_reports;
 use crate::report;
+use crate::user_agents;
 
 /// The number of steps or expectations of a file, unless there is an error in it, and its problems.
 pub(super) type FileFindings = (Option<usize>, Vec<Problem>);
@@ -85,7 +86,8 @@ fn print_text(
     report::print_all(&problem_reports(file, problems));
     let Some(count) = count else { return Ok(()) };
     let unit = if count == 1 { kind.unit } else { kind.units };
-    print_styled(&format!("{}: ok, {count} {unit}\n", file.name()))
+    let users = user_agents::note(file).map_or(String::new(), |note| format!("; {note}"));
+    print_styled(&format!("{}: ok, {count} {unit}{users}\n", file.name()))
 }
 
 fn print_json(

@@ -131,7 +131,7 @@ fn reasons(plan: &Plan, found: &StepForecast, several: bool) -> String {
     let mut text = parts.collect::<Vec<_>>().join("; ");
     if more > 0 {
         // Writing into a text cannot fail.
-        let _ = write!(text, " and {more} more");
+        let _ = write!(text, "; {more} more");
     }
     text
 }

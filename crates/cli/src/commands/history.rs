@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Event, EventKind, RunStarted, Seq};
+use threadline_engine::event::{Datum, Event, EventKind, RunSlice, RunStarted, Seq};
 pub(crate) use threadline_engine::execute::result::time_text;
 use threadline_engine::replay::{self, Fold, Look, Seen};
 use threadline_engine::view::{ItemRef, Load as _, RunNames};
@@ -124,6 +124,35 @@ impl<'r> History<'r> {
             fold.apply(&event).map_err(|misfit| self.misfit(&event, &misfit.why))?;
         }
         Ok(fold)
+    }
+
+    /// Visits the events of a slice of the run, with the fold of those before, which shows the steps in it what the fold of
+    /// all events would. Says whether that was possible: where the rest of the run decides what comes next, all of it has
+    /// to be read, and what was visited is of no use.
+    pub(crate) fn each_of(
+        &self,
+        slice: &RunSlice,
+        mut visit: impl FnMut(&mut Fold, &Event) -> Result<(), CommandFailure>,
+    ) -> Result<bool, CommandFailure> {
+        // What a loop sees is made of all its visits, and what is kept of another run of all that was done.
+        if self.plan.states.is_some() || self.started.continues.is_some() {
+            return Ok(false);
+        }
+        let (reader, run) = (self.reader, &self.info.id);
+        let chosen = reader.choose(run, |at| slice.has(at)).map_err(|error| of_store(&error))?;
+        // Reading everything is simpler than looking for nearly everything.
+        if 2 * chosen.len() as u64 > self.info.events {
+            return Ok(false);
+        }
+        let mut fold = Fold::of_slice(Arc::clone(&self.plan), slice.clone());
+        for event in reader.events_at(run, &chosen) {
+            let event = event.map_err(|error| of_journal(&error))?;
+            visit(&mut fold, &event)?;
+            if fold.apply(&event).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The failure for an event that this program would not have written.

@@ -16,22 +16,27 @@ use crate::table::Table;
 /// A file that `init` can write.
 struct StarterFile {
     name: &'static str,
+    /// What the name of the file ends with.
+    ending: &'static str,
     text: &'static str,
 }
 
 macro_rules! templates {
-    ($($kind:literal: $($name:literal)*;)*) => {
+    ($($kind:literal $ending:literal: $($name:literal)*;)*) => {
         &[$($(StarterFile {
             name: $name,
-            text: include_str!(concat!("../../templates/", $kind, "/", $name, ".yaml")),
+            ending: $ending,
+            text: include_str!(concat!("../../templates/", $kind, "/", $name, $ending)),
         },)*)*]
     };
 }
 
 /// Every template, in the order they are listed.
 static TEMPLATES: &[StarterFile] = templates! {
-    "workflows": "steps" "map" "loop";
-    "expectations": "transfer" "refusal" "clarification" "injection" "insufficient-balance" "multi-step" "knowledge"
+    "workflows" ".yaml": "steps" "map" "loop";
+    "tests" ".test.yaml": "support" "coding" "search" "triage" "extraction" "summary" "safety" "tool-use" "translation"
+        "wallet";
+    "expectations" ".yaml": "transfer" "refusal" "clarification" "injection" "insufficient-balance" "multi-step" "knowledge"
         "conditional" "step";
 };
 
@@ -55,13 +60,13 @@ pub(crate) fn init(call: &InitArguments) -> Result<(), CommandFailure> {
             table.row([(plain, name.to_owned()), (plain, about.to_owned())]);
         }
         return print_styled(&format!(
-            "{}\n`threadline init NAME` writes one as NAME.yaml\n",
+            "{}\n`threadline init NAME` writes one as NAME.yaml, a test as NAME.test.yaml\n",
             table.text("  ")
         ));
     }
     let found: Result<Vec<&StarterFile>, CommandFailure> = call.names.iter().map(|name| find(name)).collect();
     for template in found? {
-        let path = call.into.join(format!("{}.yaml", template.name));
+        let path = call.into.join(format!("{}{}", template.name, template.ending));
         write(&path, template.text)?;
         print_styled(&format!("{}\n", path.display()))?;
     }

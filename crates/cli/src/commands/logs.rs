@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use anstyle::Style;
-use threadline_engine::event::{Address, Datum, Event, EventKind, Output, Seq, Status};
+use threadline_engine::event::{Address, Datum, Event, EventKind, Output, RunSlice, Seq, Status};
 use threadline_engine::replay::output_of;
 use threadline_flow::fields::NodeType;
 use threadline_lang::Value;
@@ -29,11 +29,16 @@ pub(crate) fn logs(call: &LogsArguments) -> Result<(), CommandFailure> {
     let history = History::open(&reader, &call.which.run)?;
     let targets = call.steps.iter().map(|step| named(&history, step)).collect::<Result<Vec<_>, _>>()?;
     let mut logs = Logs { history: &history, call, targets: &targets, attempts: BTreeMap::new(), next: 1 };
-    let found = logs.read()?;
     if call.follow {
+        let found = logs.read()?;
         logs.print(&found)?;
         return logs.follow();
     }
+    let items = targets.iter().map(|target| target.asked_items(&history.plan));
+    let found = match items.collect::<Option<Vec<_>>>().filter(|_| !targets.is_empty()) {
+        Some(items) => logs.read_slice(&RunSlice::new(items.concat()))?,
+        None => logs.read()?,
+    };
     let mut last: BTreeMap<&Address, &PrintedAttempt> = BTreeMap::new();
     for printed in &found {
         if call.attempt.is_none_or(|attempt| attempt == printed.attempt) {
@@ -80,14 +85,29 @@ impl Logs<'_> {
         let mut found = Vec::new();
         let (reader, run) = (self.history.reader, &self.history.info.id);
         for event in reader.events(run, self.next).map_err(|error| of_store(&error))? {
-            let event = event.map_err(|error| of_journal(&error))?;
-            self.next = event.seq + 1;
-            if let EventKind::Started { attempt, .. } = event.kind {
-                self.attempts.insert(event.at.clone(), attempt);
-            }
-            found.extend(self.printed(&event));
+            found.extend(self.take(&event.map_err(|error| of_journal(&error))?));
         }
         Ok(found)
+    }
+
+    /// The attempts in a slice of the run that printed something, without looking at any other.
+    fn read_slice(&mut self, slice: &RunSlice) -> Result<Vec<PrintedAttempt>, CommandFailure> {
+        let (reader, run) = (self.history.reader, &self.history.info.id);
+        let chosen = reader.choose(run, |at| slice.has(at)).map_err(|error| of_store(&error))?;
+        let mut found = Vec::new();
+        for event in reader.events_at(run, &chosen) {
+            found.extend(self.take(&event.map_err(|error| of_journal(&error))?));
+        }
+        Ok(found)
+    }
+
+    /// Takes the next event: what an attempt printed that ended with it.
+    fn take(&mut self, event: &Event) -> Option<PrintedAttempt> {
+        self.next = event.seq + 1;
+        if let EventKind::Started { attempt, .. } = event.kind {
+            self.attempts.insert(event.at.clone(), attempt);
+        }
+        self.printed(event)
     }
 
     fn printed(&self, event: &Event) -> Option<PrintedAttempt> {

@@ -1,10 +1,12 @@
 //! The commands, one function each: it reads its input, evaluates it and prints the result.
 
 pub(crate) mod attach;
+mod budget;
 pub(crate) mod check;
 mod ci_report;
 pub(crate) mod clean;
 pub(crate) mod continued;
+mod conversation;
 pub(crate) mod expect;
 pub(crate) mod explain;
 mod file_check;
@@ -26,6 +28,7 @@ pub(crate) mod show;
 pub(crate) mod show_failed;
 pub(crate) mod simulate;
 pub(crate) mod stop;
+pub(crate) mod test;
 pub(crate) mod tools;
 pub(crate) mod vars;
 
@@ -254,6 +257,7 @@ fn real_world(project: &Project, commands: Commands) -> RealWorld<'_> {
         control: Control::new(),
         spool: std::env::temp_dir(),
         masks: None,
+        threads: None,
     }
 }
 

@@ -5,7 +5,7 @@ use threadline_engine::machine::Outcome;
 use threadline_lang::{Type, Value};
 use threadline_store::wire;
 
-use super::schema::{Entries, an_object, any, described, listed, one_of, or_null, typed, words};
+use super::schema::{SchemaProperties, an_object, any, described, listed, one_of, or_null, typed, words};
 use crate::arguments::RunStatus;
 
 pub(super) fn runs() -> Value {
@@ -30,11 +30,12 @@ pub(super) fn runs() -> Value {
             earlier versions",
             ),
         ),
+        ("spent", spent("what it spent on agents; null before its end", true)),
         ("ended", an_object(ended, &["reason", "state", "limit"], false)),
         ("continues", typed("string", "the id of the run whose results it keeps")),
     ];
     let required =
-        ["run", "workflow", "file", "status", "started_at", "duration_ms", "events", "failed_items"];
+        ["run", "workflow", "file", "status", "started_at", "duration_ms", "events", "failed_items", "spent"];
     let run = an_object(run, &required, true);
     let properties = vec![
         ("runs", listed(run, "the runs, the newest first")),
@@ -42,6 +43,26 @@ pub(super) fn runs() -> Value {
     ];
     let body = an_object(properties, &["runs", "store_bytes"], true);
     described("What `runs --json` prints", &body)
+}
+
+/// What agents used.
+fn spent(about: &str, or_null: bool) -> Value {
+    let fields = vec![
+        ("turns", typed("integer", "the number of messages that agents wrote")),
+        ("input_tokens", typed("integer", "tokens that they read, as far as they say so")),
+        ("output_tokens", typed("integer", "tokens that they wrote, as far as they say so")),
+        ("cost_usd", typed("number", "what that costs in US dollars, as far as it is known")),
+        ("elapsed_ms", typed("integer", "how long they worked, all calls added")),
+        ("uncounted", typed("integer", "the number of messages whose tokens are not known")),
+        ("unpriced", typed("integer", "the number of messages whose cost is not known")),
+    ];
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    let object = an_object(fields, &required, false);
+    let fields = object.as_object().into_iter().flat_map(|object| object.iter());
+    let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
+    let kinds = words(if or_null { &["object", "null"][..] } else { &["object"] }.iter().copied());
+    let fields = fields.map(|(key, value)| if key == "type" { (key, kinds.clone()) } else { (key, value) });
+    Value::record(fields.chain([("description".into(), about.into())]))
 }
 
 pub(super) fn cleaning() -> Value {
@@ -65,11 +86,13 @@ pub(super) fn cleaning() -> Value {
     let entries = vec![
         ("removed", listed(removed, "the runs that are gone, or would be")),
         ("kept", listed(kept, "the runs that were chosen and stay")),
+        ("answers", typed("integer", "how many kept answers of agents are gone, or would be")),
+        ("threads", typed("integer", "how many threads of agents are gone, or would be")),
         ("dry_run", typed("boolean", "whether nothing was removed")),
         ("store_bytes_before", typed("integer", "the size of the store before")),
         ("store_bytes", typed("integer", "the size of the store afterwards")),
     ];
-    let required = ["removed", "kept", "dry_run", "store_bytes_before", "store_bytes"];
+    let required = ["removed", "kept", "answers", "threads", "dry_run", "store_bytes_before", "store_bytes"];
     described("What `clean --json` and `rm --json` print", &an_object(entries, &required, false))
 }
 
@@ -292,6 +315,78 @@ fn kept() -> Value {
     Value::record([("type".into(), words(["object", "null"]))].into_iter().chain(made))
 }
 
+/// What was said between a step or a judge and an agent.
+fn a_conversation() -> Value {
+    let call = an_object(
+        vec![("tool", typed("string", "the name of the tool")), ("arguments", any("what it was given"))],
+        &["tool", "arguments"],
+        false,
+    );
+    let called = vec![
+        ("name", typed("string", "the name of the tool")),
+        ("arguments", any("what it was given")),
+        ("result", any("what it gave; null where that is not known")),
+        ("is_error", typed("boolean", "whether it failed")),
+    ];
+    let called = an_object(called, &["name", "arguments", "result", "is_error"], false);
+    let exchange = vec![
+        ("event", typed("integer", "the number of the event")),
+        ("called", listed(called, "the tools that the agent called itself before that, where it says so")),
+        ("server", typed("string", "the server that was asked for its tools")),
+        ("tools", listed(typed("string", "a name"), "the tools of that server")),
+        ("said", any("what the agent said")),
+        ("misfit", typed("string", "why that was no answer")),
+        ("calls", listed(call, "the tools that the agent calls")),
+        ("tool", typed("string", "the tool that was called")),
+        ("arguments", any("what the tool was given")),
+        ("result", any("what the tool gave")),
+        ("error", typed("string", "why there is no answer or result")),
+        ("verdict", typed("string", "the verdict that was made of the answer")),
+    ];
+    let message = an_object(
+        vec![("told", typed("string", "a message")), ("said", typed("string", "an answer"))],
+        &[],
+        false,
+    );
+    let thread = vec![
+        ("name", typed("string", "the name of the thread")),
+        ("before", listed(message, "what was said in it before")),
+    ];
+    let Some(thread) = an_object(thread, &["name", "before"], false).as_object().map(|thread| {
+        let fields = thread.iter().map(|(key, value)| {
+            let value = if key.as_str() == "type" { words(["object", "null"]) } else { value.clone() };
+            (key.name().clone(), value)
+        });
+        Value::record(fields)
+    }) else {
+        return Value::NULL;
+    };
+    let entries = vec![
+        ("step", typed("string", "the label of the step, with its item")),
+        ("at", typed("string", "which execution of it")),
+        ("of", one_of(["step", "judge"], "who asks: the step, or the judge of a state")),
+        ("attempt", or_null("integer", "which attempt, from 1; null of a judge")),
+        ("time", typed("string", "when it began, RFC 3339, UTC")),
+        ("agent", typed("string", "the name of the agent")),
+        ("provider", typed("string", "how it was asked")),
+        ("thread", thread),
+        ("message", typed("string", "what the agent was told")),
+        ("exchanges", listed(an_object(exchange, &["event"], true), "what followed, in order")),
+        ("total", typed("object", "what all of it used")),
+    ];
+    let required =
+        ["step", "at", "of", "attempt", "agent", "provider", "thread", "message", "exchanges", "total"];
+    an_object(entries, &required, false)
+}
+
+pub(super) fn conversations() -> Value {
+    let properties = vec![
+        ("run", typed("string", "the id of the run")),
+        ("conversations", listed(a_conversation(), "the conversations of the step, in order")),
+    ];
+    described("What `show RUN STEP --json` prints", &an_object(properties, &["run", "conversations"], false))
+}
+
 pub(super) fn explanation() -> Value {
     let reference = vec![
         ("reference", typed("string", "the reference as it is written")),
@@ -351,6 +446,7 @@ pub(super) fn explanation() -> Value {
         ("fields", listed(field, "the fields, in the order of evaluation")),
         ("problems", listed(typed("string", "a sentence"), "why a field has no value")),
         ("ended", Value::record([("type", words(["object", "null"]))])),
+        ("conversation", a_conversation()),
         ("judged", an_object(vec![("verdict", typed("string", "the verdict"))], &["verdict"], true)),
         ("chosen", an_object(vec![("items", typed("integer", "how many were kept"))], &["items"], true)),
     ];
@@ -403,6 +499,8 @@ fn event_fields(kind: &str) -> Value {
             ("output?", any("what it printed, where that is not its value")),
             ("stderr?", any("what it printed to stderr")),
             ("meta", object("its meta data, as `threadline schema envelope` describes it")),
+            ("spent?", spent("what agents used for it that no event before it says", false)),
+            ("thread?", object("the thread that it continued: `name` and `conversation`")),
         ];
         an_event_object(fields)
     };
@@ -416,6 +514,9 @@ fn event_fields(kind: &str) -> Value {
             ("failed?", an_event_object(failed)),
         ];
         listed(an_event_object(fields), "the computed values that were read")
+    };
+    let budgets = || {
+        typed("array", "the budgets that `--budget` set: limits, with `step` where they are those of a step")
     };
     let failed_items = || number("how many items are failed");
     let status = |about| one_of(Status::ALL.map(Status::name), about);
@@ -434,11 +535,16 @@ fn event_fields(kind: &str) -> Value {
             ("folder", text("the folder of its steps")),
             ("program", text("the version of Threadline")),
             ("jobs", or_null("integer", "the number that `--jobs` gave")),
+            ("budgets?", budgets()),
             ("payload?", any("the payload of a graph")),
             ("imported?", typed("array", "the runs that imports come from: `name` and `run`")),
             ("files?", typed("array", "other files of the workflow: `file` and `text`, a hash")),
             ("caller?", object("the step that called it: `run`, `at` and `attempt`")),
             ("continues?", object("the run that it continues")),
+            (
+                "exchanges?",
+                object("where its exchanges with agents are recorded: `record`, or `replay` and `live`"),
+            ),
         ],
         "decided" => vec![("as_of", as_of()), ("computed", computed())],
         "skipped" | "unresolved" => {
@@ -477,7 +583,21 @@ fn event_fields(kind: &str) -> Value {
         "defined" => {
             vec![("name", text("the entry")), ("value", any("its value")), ("computed", computed())]
         }
-        "retrying" => vec![("output", output()), ("until", number("when the next attempt begins"))],
+        "exchanged" => vec![
+            ("number", number("which exchange of the attempt, from 1")),
+            ("output", output()),
+            (
+                "held?",
+                flag(
+                    "whether the agent is not asked for more now: a budget is used up, or it is asked too often",
+                ),
+            ),
+        ],
+        "retrying" => vec![
+            ("output", output()),
+            ("until", number("when the next attempt begins")),
+            ("keeps_exchanges?", flag("whether it goes on behind what the agent has said")),
+        ],
         "finished" => vec![
             ("output", output()),
             ("results?", any("the results of its items, where they are not its value")),
@@ -503,12 +623,18 @@ fn event_fields(kind: &str) -> Value {
             ("confidence?", typed("number", "how sure the judge is")),
             ("measured?", any("the number that was measured")),
             ("to?", text("the state that follows")),
-            ("reply?", object("what the judge answered: `elapsed_ms`, `answer`, `stderr`, `asked`")),
+            ("reply?", object("what the judge answered: `elapsed_ms`, `answer`, `stderr`, `asked`, `spent`")),
             ("kept?", maker()),
         ],
         "outcome_known" => vec![("outcome", outcome()), ("run", object("the fields of `run`"))],
-        "paused" => vec![("reason", text("why it stopped")), ("failed_items?", failed_items())],
-        "resumed" => vec![("failed?", flag("whether failed items are done again"))],
+        "paused" => vec![
+            ("reason", text("why it stopped")),
+            ("failed_items?", failed_items()),
+            ("spent?", spent("what it has spent on agents", false)),
+        ],
+        "resumed" => {
+            vec![("failed?", flag("whether failed items are done again")), ("budgets?", budgets())]
+        }
         "run_ended" => vec![
             ("outcome", outcome()),
             ("exports", any("what it exports")),
@@ -516,13 +642,14 @@ fn event_fields(kind: &str) -> Value {
             ("state?", text("the state it ended with, or would have gone on with")),
             ("limit?", number("the limit that was reached: a number, or milliseconds")),
             ("failed_items?", failed_items()),
+            ("spent?", spent("what it spent on agents", false)),
         ],
         _ => Vec::new(),
     })
 }
 
 /// An object of fields, of which those that end in `?` may be absent.
-fn an_event_object(fields: Entries) -> Value {
+fn an_event_object(fields: SchemaProperties) -> Value {
     let required: Vec<&str> =
         fields.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
     let fields = fields.into_iter().map(|(name, schema)| (name.trim_end_matches('?'), schema));
@@ -578,10 +705,11 @@ pub(super) fn failures() -> Value {
     described("A line of `show --failed --json`", &an_object(properties, &required, false))
 }
 
-pub(super) fn outcomes() -> Value {
-    let results = ["met", "unmet", "not_evaluable"];
+/// A line of the tree of an expectation.
+fn tree_line() -> Value {
+    let results = ["met", "unmet", "not_evaluable", "not_evaluated"];
     let line = vec![
-        ("result", one_of(results.into_iter().chain(["not_evaluated"]), "what the line came to")),
+        ("result", one_of(results, "what the line came to")),
         ("path", typed("string", "where in the actual document it looked")),
         ("operator", typed("string", "the field, operator or logic as it is written")),
         ("expected", any("what it compared with")),
@@ -597,10 +725,16 @@ pub(super) fn outcomes() -> Value {
             ]),
         ),
     ];
-    let line = an_object(line, &["result", "path", "operator", "reason"], false);
+    an_object(line, &["result", "path", "operator", "reason"], false)
+}
+
+/// The results of expectations.
+const RESULTS: [&str; 3] = ["met", "unmet", "not_evaluable"];
+
+pub(super) fn outcomes() -> Value {
     let outcome = vec![
         ("name", typed("string", "what the expectation is called")),
-        ("result", one_of(results, "what it came to")),
+        ("result", one_of(RESULTS, "what it came to")),
         ("reason", typed("string", "why, in one sentence")),
         ("tree", Value::record([("$ref", "#/$defs/line".into())])),
     ];
@@ -608,9 +742,169 @@ pub(super) fn outcomes() -> Value {
     let body = Value::record([
         ("type", "array".into()),
         ("items", outcome),
-        ("$defs", Value::record([("line", line)])),
+        ("$defs", Value::record([("line", tree_line())])),
     ]);
     described("What `expect --format json` prints", &body)
+}
+
+/// The results of cases of scenarios.
+const CASE_RESULTS: [&str; 6] = ["passed", "failed", "not_evaluable", "errored", "skipped", "not_run"];
+
+/// An object all of whose fields are there.
+fn whole_object(fields: SchemaProperties) -> Value {
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    an_object(fields, &required, false)
+}
+
+pub(super) fn tests() -> Value {
+    let counts = [("cases", typed("integer", "the number of cases"))];
+    let of_result = CASE_RESULTS.map(|result| (result, typed("integer", "how many of them came to this")));
+    let counts = whole_object(counts.into_iter().chain(of_result).collect());
+    let file = vec![
+        ("file", typed("string", "the file")),
+        ("name", typed("string", "the name of the file")),
+        ("run", typed("string", "the id of its run, for `explain`, `show` and `resume`")),
+        ("outcome", or_null("string", "how the run ended; null if it stopped before its end")),
+        ("started_at", typed("string", "when the run began, RFC 3339, UTC")),
+        ("duration_ms", typed("integer", "how long the run took")),
+        ("cases", listed(tried_case(), "its scenarios with each target and each case")),
+    ];
+    let baseline = vec![
+        ("file", typed("string", "the report that was compared with")),
+        ("newly_failing", typed("integer", "the number of cases that fail now and did not before")),
+        ("newly_passing", typed("integer", "the number of cases that pass now and did not before")),
+        ("changed_answer", typed("integer", "the number of other cases with another answer")),
+        ("new", typed("integer", "the number of cases that were not there")),
+        ("missing", listed(typed("string", "its name"), "the cases that are not there any more")),
+    ];
+    let fields = vec![
+        ("program", typed("string", "the version of Threadline")),
+        ("counts", counts),
+        ("executions", typed("integer", "how often cases were tried")),
+        ("vacuous", typed("integer", "how many expectations are met only because a `when` was not")),
+        ("duration_ms", typed("integer", "how long all runs took together")),
+        ("spent", spent("what agents used, judges included", false)),
+        ("files", listed(whole_object(file), "the files that were tried")),
+        ("baseline", whole_object(baseline)),
+    ];
+    let required = ["program", "counts", "executions", "vacuous", "duration_ms", "spent", "files"];
+    let body = an_object(fields, &required, false);
+    let body = body.as_object().into_iter().flat_map(|body| body.iter());
+    let body = body.map(|(key, value)| (key.name().clone(), value.clone()));
+    let definitions = Value::record([("line", tree_line())]);
+    let body = Value::record(body.chain([("$defs".into(), definitions)]));
+    described("What `test --format json` prints", &body)
+}
+
+/// A scenario with a target and a case.
+fn tried_case() -> Value {
+    let execution = vec![
+        ("repetition", or_null("integer", "which repetition it is, from 1; null for the only one")),
+        ("at", typed("string", "its address in the run")),
+        ("result", one_of(CASE_RESULTS, "what it came to")),
+        ("reason", typed("string", "why, in one line; empty if it passed")),
+        ("error", or_null("string", "the error that ended it")),
+        ("failed_step", or_null("string", "the address of the step that failed, for `explain`")),
+        ("duration_ms", typed("integer", "how long it took")),
+        ("spent", spent("what agents used, judges included", false)),
+        ("turns", listed(test_turn(), "what was asked and answered")),
+        ("checks", listed(test_check(), "the expectations, place by place")),
+    ];
+    let place = [
+        ("file", typed("string", "the file in which the scenario stands")),
+        ("line", typed("integer", "the line, from 1")),
+        ("column", typed("integer", "the column, from 1, in characters")),
+    ];
+    let fields: SchemaProperties = vec![
+        ("scenario", typed("string", "the id of the scenario")),
+        ("name", typed("string", "the name of the scenario")),
+        ("description", or_null("string", "its description")),
+        ("target", or_null("string", "the name of the target; null for the only one")),
+        ("tags", listed(typed("string", "a tag"), "its tags")),
+        ("case", or_null("string", "the name of the case; null where there are no `cases`")),
+        ("input", any("the case")),
+        ("result", one_of(CASE_RESULTS, "what it came to")),
+        ("reason", typed("string", "why, in one line; empty if it passed")),
+        ("passed", typed("integer", "how often it passed")),
+        ("tried", typed("integer", "how often it was tried")),
+        ("pass_rate", or_null("number", "the share that passed, from 0 to 1; null without `repeat`")),
+        (
+            "interval",
+            Value::record([
+                ("type", words(["array", "null"])),
+                ("items", typed("number", "a bound of the pass rate with 95 % confidence")),
+            ]),
+        ),
+        ("flaky", listed(typed("string", "a judge"), "the judges that disagree with themselves")),
+        ("executions", listed(whole_object(execution), "every time that it was tried")),
+        (
+            "change",
+            Value::record([
+                (
+                    "enum",
+                    Value::sequence([
+                        "newly_failing".into(),
+                        "newly_passing".into(),
+                        "changed_answer".into(),
+                        "new".into(),
+                        Value::NULL,
+                    ]),
+                ),
+                ("description", "what has changed since the baseline; only with `--baseline`".into()),
+            ]),
+        ),
+    ];
+    let fields: SchemaProperties = fields.into_iter().chain(place).collect();
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).filter(|name| *name != "change").collect();
+    an_object(fields, &required, false)
+}
+
+/// What a target was asked, and what it answered.
+fn test_turn() -> Value {
+    whole_object(vec![
+        ("prompt", any("what was asked")),
+        ("answer", any("the answer as expectations see it; null where there is none")),
+        ("error", or_null("string", "why there is none")),
+        ("printed", listed(typed("string", "a line"), "the end of what the target printed, where it failed")),
+        ("duration_ms", or_null("integer", "how long the target took")),
+        ("spent", spent("what the target used", false)),
+    ])
+}
+
+/// The expectations of one place.
+fn test_check() -> Value {
+    let expectation = vec![
+        ("name", typed("string", "what the expectation is called")),
+        ("result", one_of(RESULTS, "what it came to")),
+        ("reason", typed("string", "why, in one sentence")),
+        ("file", or_null("string", "the file in which it stands")),
+        ("line", or_null("integer", "the line, from 1")),
+        ("column", or_null("integer", "the column, from 1, in characters")),
+        (
+            "tree",
+            Value::record([(
+                "anyOf",
+                Value::sequence([
+                    Value::record([("$ref", "#/$defs/line".into())]),
+                    typed("string", "the tree as text, where it is too deep"),
+                ]),
+            )]),
+        ),
+    ];
+    let opinion = vec![
+        ("question", typed("string", "what was asked about the answer")),
+        ("judge", typed("string", "who was asked")),
+        ("yes", typed("integer", "how often the judge said yes")),
+        ("no", typed("integer", "how often the judge said no")),
+        ("misquoted", typed("integer", "how often its evidence is not in the answer")),
+        ("flaky", typed("boolean", "whether it disagrees with itself")),
+        ("reason", typed("string", "why, in its words")),
+    ];
+    whole_object(vec![
+        ("at", typed("string", "the address of the step that compared")),
+        ("expectations", listed(whole_object(expectation), "what each came to")),
+        ("opinions", listed(whole_object(opinion), "what judges said")),
+    ])
 }
 
 pub(super) fn simulation() -> Value {

@@ -39,6 +39,7 @@ use crate::inputs;
 use crate::prepare::{PreparedWorkflow, prepare, read_payload};
 use crate::report::{LineTable, ReportSource, explanation_text, visible};
 use crate::table::Table;
+use crate::user_agents;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -62,6 +63,7 @@ pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
         control: Control::new(),
         spool: std::env::temp_dir(),
         masks: surroundings.masks().cloned(),
+        threads: None,
     });
     let run = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?.as_ref());
     let here = project.here();
@@ -265,7 +267,7 @@ impl<'p> StepPreview<'p, '_> {
                 let explanation = value.explain(&self.scope, &mut self.session);
                 (PreviewValue::Condition(explanation), Vec::new())
             }
-            FieldKind::Expectations(expect) => return self.expectations(field, &expect.value),
+            FieldKind::Expectations(expect, kind) => return self.expectations(field, &expect.value, kind),
             kind => self.resolved(kind),
         };
         self.add(field, origin, shown, problems);
@@ -324,8 +326,8 @@ impl<'p> StepPreview<'p, '_> {
     }
 
     /// The values that expectations compare with, as far as they are evaluated before the step acts.
-    fn expectations(&mut self, field: &StepField<'p>, expectations: &'p Expectations) {
-        for dynamic in expectations.dynamics().iter().filter(|dynamic| !dynamic.is_late(DocumentKind::Step)) {
+    fn expectations(&mut self, field: &StepField<'p>, expectations: &'p Expectations, kind: DocumentKind) {
+        for dynamic in expectations.dynamics().iter().filter(|dynamic| !dynamic.is_late(kind)) {
             let Dynamic::Value(value) = dynamic else { continue };
             self.session.set_origin(Some(value.origin.clone()));
             let (shown, problems) = match value.value.resolve(&self.scope, &mut self.session) {
@@ -531,6 +533,10 @@ impl WorkflowPreview {
     fn text(&self, forecast: &Forecast<'_>, lines: &LineTable<'_>, plan: &Plan, full: bool) -> String {
         let file = &plan.workflow.file;
         let mut out = String::new();
+        if let Some(note) = user_agents::note(file) {
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "{DIM}{}{DIM:#}", visible(&note));
+        }
         if !self.env.is_empty() {
             // Writing into a text cannot fail.
             let _ = writeln!(out, "{BOLD}env{BOLD:#}  {DIM}{}, every step{DIM:#}", file.name());

@@ -1,19 +1,23 @@
 //! `threadline run` and `threadline resume`: drive a run of a workflow to its end.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{Address, EventKind, LoopReason, RunStarted};
-use threadline_engine::machine::{Outcome, Stage};
+use threadline_engine::event::{Address, Event, EventKind, ExchangeMode, LoopReason, RunStarted};
+use threadline_engine::machine::{BudgetReached, Outcome, Stage};
 use threadline_engine::view::RunNames;
-use threadline_flow::model::OnCrash;
+use threadline_flow::files::USER_AGENTS;
+use threadline_flow::model::{BudgetKey, OnCrash};
 use threadline_flow::plan::Plan;
+use threadline_flow::shell::quoted;
 use threadline_lang::Value;
-use threadline_lang::diag::words;
-use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, Setup};
+use threadline_lang::diag::{nearest, words};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, PrintedNotices, Setup};
 use threadline_runner::earlier::EarlierRun;
+use threadline_runner::exchanges::ExchangeFiles;
 use threadline_runner::process;
 use threadline_runner::project::{Project, plain};
 use threadline_runner::reload;
@@ -48,15 +52,44 @@ const MAX_LEASE_RETRIES: u32 = 25;
 
 pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     ci_report::check_folder(&call.watch)?;
-    let file = inputs::read_workflow(&call.what.file)?;
+    let StartedRun { store, id, stopped } = start(call, None)?;
+    if call.watch.stats {
+        stats::print(&store);
+    }
+    let reported = ci_report::write(store.reader(), &id, &call.watch);
+    check_printed(stopped.conclude(&store, &id, call.watch.json).and(reported))
+}
+
+/// A run that was driven until it ended or stopped.
+pub(super) struct StartedRun {
+    pub(super) store: Store,
+    pub(super) id: String,
+    pub(super) stopped: StoppedRun,
+}
+
+/// Gives the line that is printed of an event, in place of the usual one.
+pub(super) type LineMaker = Box<dyn FnMut(&Event) -> Option<String> + Send>;
+
+/// Makes what gives the lines of a run, when its plan is known.
+pub(super) type WatcherMaker<'m> = &'m dyn Fn(&Arc<Plan>) -> LineMaker;
+
+/// Begins a run of a file, and drives it until it ends or stops.
+pub(super) fn start(
+    call: &RunArguments,
+    watcher: Option<WatcherMaker<'_>>,
+) -> Result<StartedRun, CommandFailure> {
+    let targets = call.what.scenarios.as_ref().and_then(|selection| selection.targets.as_deref());
+    let file = inputs::read_scenarios(&call.what.file, targets.map(Path::new))?;
     let text = file.own_text().to_owned();
     let name = file.name().to_owned();
     let prepared = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
-    let surroundings = Arc::new(surroundings_of(&prepared.plan, &project, SecretReading::All)?);
+    let mode = exchange_mode(call, &prepared.plan, &project)?;
+    let surroundings = Arc::new(surroundings_of(&prepared.plan, &project, secret_reading(mode.as_ref()))?);
     let store = store_of(&project, StoreUse::Write, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
+    let budgets = super::budget::changes(&prepared.plan, &call.budget)?;
     project.ignore_store();
     process::belong_to(store.identity().map_err(|error| of_store(&error))?);
     let imports = read_imports(&prepared.plan.workflow, &call.import, store.reader())?;
@@ -79,6 +112,9 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         start_time: started_at.into(),
     };
     refuse_recorded_secrets(&surroundings, &prepared.plan, &names, &prepared.set)?;
+    let exchanges = exchange_files(mode.as_ref(), &project);
+    let begun = exchanges.as_ref().map(|files| files.begin()).transpose();
+    begun.map_err(|message| CommandFailure::NotStarted(vec![Report::plain(message)]))?;
     let signals = Signals::listen(&call.watch);
     let _holding = signals.take(&store, &new.id, &prepared.plan, &names, &project, &call.watch)?;
     let lease = store.create_run(new).map_err(|error| of_store(&error))?;
@@ -102,29 +138,30 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
         folder: project.relative_here().into(),
         program: env!("CARGO_PKG_VERSION").into(),
         jobs: call.watch.jobs.map(|jobs| jobs as u64),
+        budgets,
         files,
         caller: None,
         continues: None,
+        exchanges: mode,
     };
     let started = EventKind::RunStarted(started);
+    let plan = prepared.plan;
     let launch = RunLaunch {
         journal: Journal::new(&store, lease),
         project: &project,
-        plan: prepared.plan,
+        plan: Arc::clone(&plan),
         names,
         surroundings,
         signals,
         watch: &call.watch,
         in_flight: None,
         earlier: None,
+        exchanges,
         progress: Progress::default(),
+        watcher: watcher.map(|watcher| watcher(&plan)),
     };
-    let driven = launch.drive(|setup| driver::begin(setup, started));
-    if call.watch.stats {
-        stats::print(&store);
-    }
-    let reported = ci_report::write(store.reader(), &id, &call.watch);
-    check_printed(driven.conclude(&store, &id, call.watch.json).and(reported))
+    let stopped = launch.drive(|setup| driver::begin(setup, started));
+    Ok(StartedRun { store, id, stopped })
 }
 
 pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
@@ -136,6 +173,19 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         let flag = if call.confirm.dry_run { "--dry-run" } else { "--yes" };
         return Err(CommandFailure::Usage(format!("`{flag}` is about `resume --edited`")));
     }
+    let Some(StartedRun { store, id, stopped }) = go_on(call, None)? else { return Ok(()) };
+    if call.watch.stats {
+        stats::print(&store);
+    }
+    let reported = ci_report::write(store.reader(), &id, &call.watch);
+    check_printed(stopped.conclude(&store, &id, call.watch.json).and(reported))
+}
+
+/// Continues a run, and drives it until it ends or stops; none where there is nothing to do.
+pub(super) fn go_on(
+    call: &ResumeArguments,
+    watcher: Option<WatcherMaker<'_>>,
+) -> Result<Option<StartedRun>, CommandFailure> {
     let found = project(call.dir.as_deref())?;
     let store = store_of(&found, StoreUse::Resume, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
@@ -144,7 +194,8 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     let id = history.info.id.to_string();
     refuse_called(&history)?;
     let project = return_to(&found, &history.started, &history.plan)?;
-    let surroundings = Arc::new(surroundings_of(&history.plan, &project, SecretReading::All)?);
+    let mode = history.started.exchanges.clone();
+    let surroundings = Arc::new(surroundings_of(&history.plan, &project, secret_reading(mode.as_ref()))?);
     let lease = take_lease(&store, &history.info.id)?;
     // Programs that a killed Threadline left behind must not run beside those of this run.
     process::end_left_over(&id, GRACE);
@@ -156,7 +207,8 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     let (stage, let_fail) = (fold.machine.stage(), fold.machine.has_tolerated_failures());
     match stage {
         Stage::Ended(Outcome::Completed) if call.failed && !let_fail => {
-            return print(&format!("no item of run {id} failed, there is nothing to do again\n"));
+            print(&format!("no item of run {id} failed, there is nothing to do again\n"))?;
+            return Ok(None);
         }
         Stage::Ended(Outcome::Completed) if !call.failed => {
             let failed = progress.failed.len();
@@ -167,7 +219,8 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
                     if failed == 1 { "it" } else { "them" }
                 ));
             }
-            return print(&format!("run {id} is completed, there is nothing to resume\n"));
+            print(&format!("run {id} is completed, there is nothing to resume\n"))?;
+            return Ok(None);
         }
         Stage::Ended(Outcome::Failed) if let Some(state) = fold.machine.failed_terminal() => {
             print(&format!("run {id} has ended in `{state}`, a failure: there is nothing to resume\n"))?;
@@ -176,12 +229,14 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
             return Err(CommandFailure::Shown(1));
         }
         Stage::Ended(Outcome::Failed) if call.failed && progress.failed.is_empty() => {
-            return print(&format!(
+            print(&format!(
                 "no item of run {id} failed; `threadline resume {id}` tries the step that failed again\n"
-            ));
+            ))?;
+            return Ok(None);
         }
         _ => {}
     }
+    let budgets = super::budget::changes(&history.plan, &call.budget)?;
     note_changed_file(&history, project.here());
     let earlier = EarlierRun::of(store.reader(), &history.started, &history.plan);
     let earlier = earlier.map_err(|error| of_drive(&error))?;
@@ -195,6 +250,7 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     let History { plan, names, .. } = history;
     let signals = Signals::listen(&watch);
     let _holding = signals.take(&store, lease.run(), &plan, &names, &project, &watch)?;
+    let watcher = watcher.map(|watcher| watcher(&plan));
     let launch = RunLaunch {
         journal: Journal::new(&store, lease),
         project: &project,
@@ -205,14 +261,64 @@ pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
         watch: &watch,
         in_flight,
         earlier,
+        exchanges: exchange_files(mode.as_ref(), &project),
         progress,
+        watcher,
     };
-    let driven = launch.drive(|setup| driver::resume(setup, fold.machine, context, call.failed));
-    if watch.stats {
-        stats::print(&store);
+    let stopped = launch.drive(|setup| driver::resume(setup, fold.machine, context, call.failed, budgets));
+    Ok(Some(StartedRun { store, id, stopped }))
+}
+
+/// What becomes of the exchanges of a run with agents, as the caller wants it.
+fn exchange_mode(
+    call: &RunArguments,
+    plan: &Plan,
+    project: &Project,
+) -> Result<Option<ExchangeMode>, CommandFailure> {
+    let folder = |given: &Path| {
+        let path = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
+        match path.strip_prefix(project.root()) {
+            Ok(inside) if inside.as_os_str().is_empty() => EcoString::from("."),
+            Ok(inside) => EcoString::from(inside.display().to_string()),
+            Err(_) => EcoString::from(path.display().to_string()),
+        }
+    };
+    if let Some(given) = &call.record {
+        return Ok(Some(ExchangeMode::Record { folder: folder(given) }));
     }
-    let reported = ci_report::write(store.reader(), &id, &watch);
-    check_printed(driven.conclude(&store, &id, watch.json).and(reported))
+    let Some(given) = &call.replay else { return Ok(None) };
+    let names = step_names(plan);
+    for name in &call.live {
+        if !names.contains(name.as_str()) {
+            let near = nearest(name, names.iter().copied());
+            let near = near.map_or(String::new(), |near| format!("; {}", words::did_you_mean(near)));
+            return Err(CommandFailure::Usage(format!("`--live {name}`: there is no such step{near}")));
+        }
+    }
+    let live = call.live.iter().map(EcoString::from).collect();
+    Ok(Some(ExchangeMode::Replay { folder: folder(given), live }))
+}
+
+/// The labels and numbers of the steps of a plan and of all that it calls.
+fn step_names(plan: &Plan) -> BTreeSet<&str> {
+    let own = plan.steps.iter().flat_map(|step| {
+        let id = step.step.id.as_ref().map(|id| id.value.as_str());
+        [Some(step.label.as_str()), Some(step.number.as_str()), id].into_iter().flatten()
+    });
+    own.chain(plan.callees().flat_map(|called| step_names(called))).collect()
+}
+
+/// Where the exchanges of a run are recorded, or replayed from.
+pub(super) fn exchange_files(mode: Option<&ExchangeMode>, project: &Project) -> Option<Arc<ExchangeFiles>> {
+    mode.map(|mode| ExchangeFiles::of(mode, project.root()))
+}
+
+/// Which secrets a run needs. Keys of agents that nobody asks need not be there.
+pub(super) fn secret_reading(mode: Option<&ExchangeMode>) -> SecretReading {
+    match mode {
+        Some(ExchangeMode::Replay { .. }) => SecretReading::AsFarAsPossible,
+        _ => SecretReading::All,
+    }
 }
 
 /// Refuses a run whose first event would hold a secret: in the text of a file, or in a value that the caller gave.
@@ -322,7 +428,7 @@ fn note_changed_file(history: &History<'_>, folder: &Path) {
 /// Where a file of a run is. Its path is relative to the folder that Threadline was started in: this one, or the
 /// one that steps run in.
 pub(super) fn path_of(file: &str, folder: &Path) -> PathBuf {
-    let file = Path::new(file);
+    let file = Path::new(file.strip_prefix(USER_AGENTS).unwrap_or(file));
     if file.exists() { file.to_owned() } else { folder.join(file) }
 }
 
@@ -339,7 +445,11 @@ pub(super) struct RunLaunch<'a> {
     pub(super) in_flight: Option<OnCrash>,
     /// The run that it continues with a changed file, or from a step on.
     pub(super) earlier: Option<EarlierRun<'a>>,
+    /// Where its exchanges with agents are recorded, or replayed from.
+    pub(super) exchanges: Option<Arc<ExchangeFiles>>,
     pub(super) progress: Progress,
+    /// Gives other lines than the usual ones.
+    pub(super) watcher: Option<LineMaker>,
 }
 
 /// A run that is not driven any more, and what the screen has said about it.
@@ -355,7 +465,7 @@ impl<'a> RunLaunch<'a> {
     /// Drives the run to its end, or until it is stopped, and reports it.
     pub(super) fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> StoppedRun {
         let Self { journal, project, plan, names, surroundings, signals, watch, .. } = self;
-        let Self { in_flight, earlier, progress, .. } = self;
+        let Self { in_flight, earlier, exchanges, progress, watcher, .. } = self;
         process::prepare(journal.run().as_str());
         signals.begin();
         let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
@@ -370,7 +480,25 @@ impl<'a> RunLaunch<'a> {
             reporter = reporter.live(screen, values);
         }
         let reporter = Arc::new(Mutex::new(reporter));
-        let observer = observer(Arc::clone(&reporter), &plan, reader, watch);
+        let observer = match watcher {
+            Some(mut watcher) => {
+                let reporter = Arc::clone(&reporter);
+                Box::new(move |notice: Notice| {
+                    let Notice::Event(event) = &notice else { return };
+                    let mut reporter = locked(&reporter);
+                    reporter.track(event);
+                    if let Some(line) = watcher(event) {
+                        reporter.print(&line);
+                    }
+                })
+            }
+            None => observer(Arc::clone(&reporter), &plan, reader, watch),
+        };
+        let printed = match (watch.verbose, is_drawn) {
+            (true, _) => PrintedNotices::All,
+            (false, true) => PrintedNotices::Agents,
+            (false, false) => PrintedNotices::None,
+        };
         let setup = Setup {
             plan: Arc::clone(&plan),
             journal,
@@ -380,12 +508,13 @@ impl<'a> RunLaunch<'a> {
             control,
             stop,
             trace: trace.is_some(),
-            verbose: watch.verbose,
+            printed,
             in_flight,
             patience: watch.wait.unwrap_or_default(),
             surroundings,
             within: None,
             earlier,
+            exchanges,
             observer,
         };
         let ending = std::thread::scope(|threads| {
@@ -451,10 +580,17 @@ fn paint(reporter: &Mutex<Reporter<'_>>, notes: &mpsc::Receiver<Option<&str>>) {
 }
 
 impl StoppedRun {
+    /// How the run ended; none where it can be resumed.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        match self.ending {
+            Ok(Ending::Ended(outcome @ (Outcome::Completed | Outcome::Failed))) => Some(outcome),
+            _ => None,
+        }
+    }
+
     /// Prints how to go on after the run, and gives the exit code.
     pub(super) fn conclude(self, store: &Store, id: &str, json: bool) -> Result<(), CommandFailure> {
-        process::end_left_over(id, GRACE);
-        process::end_strays(GRACE);
+        process::end_descendants(id, GRACE);
         let note = |message: &str| {
             if !json {
                 report::print_note(message);
@@ -487,6 +623,10 @@ impl StoppedRun {
             }
             Ok(Ending::Ended(Outcome::Stopped)) => {
                 note(&format!("`threadline resume {id}` goes on, with the same limits again"));
+                Err(CommandFailure::Shown(4))
+            }
+            Ok(Ending::OverBudget(reached)) => {
+                note(&going_on_with_more(id, reached));
                 Err(CommandFailure::Shown(4))
             }
             Ok(Ending::Stopped) => {
@@ -528,6 +668,26 @@ impl StoppedRun {
         let history = summary.needs_journal().then(|| History::open(store.reader(), id)).transpose()?;
         super::print_styled(&summary.text(history.as_ref())?)
     }
+}
+
+/// How to go on with more of what was used up first.
+fn going_on_with_more(id: &str, reached: &[BudgetReached]) -> String {
+    let Some(BudgetReached { step, key, unknown, .. }) = reached.first() else {
+        return format!("`threadline resume {id}` goes on");
+    };
+    // No limit is large enough for what nobody knows.
+    match key {
+        BudgetKey::Cost if *unknown > 0 => {
+            return format!("`threadline resume {id} --edited` goes on when each agent has a `price`");
+        }
+        _ if *unknown > 0 => {
+            return format!("`threadline resume {id} --edited` goes on without a budget of {}", key.name());
+        }
+        _ => {}
+    }
+    let limit = step.as_ref().map_or(String::new(), |step| format!("{step}.")) + key.name() + "=...";
+    let limit = if limit.contains(' ') { quoted(&limit) } else { limit };
+    format!("`threadline resume {id} --budget {limit}` goes on")
 }
 
 /// What to decide about steps that were running when Threadline was killed.

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use threadline_engine::event::{EventKind, LoopEnd};
 use threadline_engine::machine::Outcome;
+use threadline_engine::spend::Spend;
 use threadline_flow::forms;
 use threadline_lang::Value;
 use threadline_lang::diag::words;
@@ -21,7 +22,7 @@ use super::history::{of_store, project, store_of};
 use super::{print, print_styled};
 use crate::arguments::{RunStatus, RunsArguments};
 use crate::exit::CommandFailure;
-use crate::reporter::describe_loop_end;
+use crate::reporter::{describe_loop_end, spend_text};
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -53,7 +54,9 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
         });
     }
     let mut table = Table::default();
-    table.row(["run", "status", "workflow", "began", "age", "took"].map(|head| (DIM, head.to_owned())));
+    let has_spent = runs.iter().any(|listed| listed.spent.as_ref().and_then(spend_text).is_some());
+    let heads = ["run", "status", "workflow", "began", "age", "took"].into_iter();
+    table.row(heads.chain(has_spent.then_some("agents")).map(|head| (DIM, head.to_owned())));
     for listed in &runs {
         let ListedRun { run, status, .. } = listed;
         let style = match *status {
@@ -61,22 +64,39 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
             RunStatus::Failed => BAD,
             _ => OPEN,
         };
-        table.row([
+        let spent = listed.spent.as_ref().and_then(spend_text).unwrap_or_default();
+        let mut row = vec![
             (BOLD, run.id.to_string()),
             (style, status.name().to_owned()),
             (PLAIN, run.name.clone()),
             (DIM, local(&run.started_at)),
             (DIM, age(choice.now, listed.began).unwrap_or_default()),
             (DIM, listed.took.map_or(String::new(), words::duration)),
-            (DIM, notes(listed)),
-        ]);
+        ];
+        row.extend(has_spent.then_some((PLAIN, spent)));
+        row.push((DIM, notes(listed)));
+        table.row(row);
     }
     let store = format!(
-        "{DIM}{}; the store takes {}{DIM:#}\n",
+        "{DIM}{}{}; the store takes {}{DIM:#}\n",
         words::count(runs.len() as u64, "run"),
+        total_text(&runs),
         size_text(bytes)
     );
     print_styled(&(table.text("") + &store))
+}
+
+/// What all runs spent together, where there are several that did. What a called run spent is in its caller's.
+fn total_text(runs: &[ListedRun]) -> String {
+    let spent =
+        runs.iter().filter(|listed| !listed.run.id.is_called()).filter_map(|listed| listed.spent.as_ref());
+    let (mut total, mut count) = (Spend::default(), 0);
+    for spent in spent.filter(|spent| spend_text(spent).is_some()) {
+        total.add(spent);
+        count += 1;
+    }
+    let text = spend_text(&total).filter(|_| count > 1);
+    text.map_or(String::new(), |text| format!("; together {text}"))
 }
 
 /// A number of bytes in the largest unit that fits, with three digits.
@@ -146,6 +166,8 @@ struct ListedRun {
     continues: Option<String>,
     /// How many items are failed, if its last event says so: a run that has ended or paused.
     failed_items: Option<u64>,
+    /// What it spent on agents, if its last event says so: that of a run that has ended or paused.
+    spent: Option<Spend>,
 }
 
 /// What else is to be said about a run.
@@ -195,18 +217,19 @@ fn list(reader: &JournalReader, now: Timestamp, run: RunInfo, status: RunStatus)
         (_, None) => None,
     };
     let took = began.zip(until).and_then(|(began, until)| until.duration_since(began).try_into().ok());
-    let (ended, failed_items) = match last.map(|event| event.kind) {
-        Some(EventKind::RunEnded { outcome, ended, failed_items, .. }) => {
-            (ended.map(|end| (outcome, end)), failed_items)
+    let (ended, failed_items, spent) = match last.map(|event| event.kind) {
+        Some(EventKind::RunEnded { outcome, ended, failed_items, spent, .. }) => {
+            (ended.map(|end| (outcome, end)), failed_items, Some(spent))
         }
-        Some(EventKind::Paused { failed_items, .. }) => (None, failed_items),
-        _ => (None, None),
+        Some(EventKind::Paused { failed_items, spent, .. }) => (None, failed_items, Some(spent)),
+        _ => (None, None, None),
     };
+    let spent = spent.map(|spent| spent.map(|spent| *spent).unwrap_or_default());
     let continues = match reader.event(&run.id, 1).map(|event| event.kind) {
         Ok(EventKind::RunStarted(started)) => started.continues.map(|of| of.run.to_string()),
         _ => None,
     };
-    ListedRun { run, status, began, took, ended, continues, failed_items }
+    ListedRun { run, status, began, took, ended, continues, failed_items, spent }
 }
 
 /// The status of a run. A run that has not ended and that no process drives was interrupted.
@@ -254,6 +277,7 @@ fn run_json(listed: &ListedRun) -> Value {
         ("duration_ms", took.map_or(Value::NULL, |took| Value::from(millis(took)))),
         ("events", Value::from(run.events)),
         ("failed_items", listed.failed_items.map_or(Value::NULL, Value::from)),
+        ("spent", listed.spent.as_ref().map_or(Value::NULL, Spend::value)),
     ];
     entries.extend(listed.continues.as_deref().map(|run| ("continues", run.into())));
     entries.extend(ended.as_ref().map(|(_, end)| {

@@ -20,6 +20,7 @@ pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
         SchemaKind::Simulation => output_schemas::simulation(),
         SchemaKind::Runs => output_schemas::runs(),
         SchemaKind::Explanation => output_schemas::explanation(),
+        SchemaKind::Conversations => output_schemas::conversations(),
         SchemaKind::Chain => output_schemas::chain(),
         SchemaKind::Names => output_schemas::names(),
         SchemaKind::Preview => output_schemas::preview(),
@@ -28,11 +29,12 @@ pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
         SchemaKind::Logs => output_schemas::logs(),
         SchemaKind::Cleaning => output_schemas::cleaning(),
         SchemaKind::Continuation => output_schemas::continuation(),
+        SchemaKind::Tests => output_schemas::tests(),
     };
     print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }
 
-pub(super) type Entries = Vec<(&'static str, Value)>;
+pub(super) type SchemaProperties = Vec<(&'static str, Value)>;
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -53,7 +55,7 @@ pub(super) fn one_of<'a>(choices: impl IntoIterator<Item = &'a str>, about: &str
     Value::record([("enum", words(choices)), ("description", about.into())])
 }
 
-pub(super) fn an_object(properties: Entries, required: &[&str], open: bool) -> Value {
+pub(super) fn an_object(properties: SchemaProperties, required: &[&str], open: bool) -> Value {
     let mut object = vec![
         ("type", Value::from("object")),
         ("properties", Value::record(properties)),
@@ -94,8 +96,8 @@ fn type_word(kind: Type) -> &'static str {
 }
 
 /// Every field that the `meta` of a step can have.
-fn meta() -> Entries {
-    let mut fields: Entries = META.iter().map(property).collect();
+fn meta() -> SchemaProperties {
+    let mut fields: SchemaProperties = META.iter().map(property).collect();
     for field in NodeType::ALL.into_iter().flat_map(NodeType::meta) {
         if !fields.iter().any(|(name, _)| *name == field.name) {
             fields.push(property(field));

@@ -5,16 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anstyle::Style;
-use threadline_engine::event::{Address, Datum, Output, Status};
+use threadline_engine::event::{Address, Output, Status};
 use threadline_engine::replay::output_of;
 use threadline_flow::fields::field_names as names;
 use threadline_flow::load;
 use threadline_flow::problem::Problem;
+use threadline_lang::Value;
 use threadline_lang::data::yaml;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
+use super::conversation::{conversation, in_full};
+use super::explain::explanation::explain_steps;
 use super::explain::failures::FailureSummary;
+use super::explain::named;
 use super::history::{History, of_journal, of_store, reader};
 use super::{print, print_styled};
 use crate::arguments::ShowArguments;
@@ -22,8 +26,8 @@ use crate::exit::CommandFailure;
 use crate::inputs;
 use crate::prepare::problem_reports;
 use crate::progress::Progress;
-use crate::report::{self, first_line};
-use crate::reporter::{ReportOptions, Reporter, answer_in};
+use crate::report::{self, Report, first_line};
+use crate::reporter::{ReportOptions, Reporter, shown_of};
 use crate::stream::EventLines;
 use crate::table::Table;
 
@@ -36,6 +40,9 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     }
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
+    if let Some(step) = &call.step {
+        return conversations(&history, step, call.json);
+    }
     if call.failed {
         return super::show_failed::show(&history, call.json);
     }
@@ -73,6 +80,27 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     print_styled(&format!("{running}{failures}\n{ways}{}", envelopes(&history, &left)))
 }
 
+/// Prints what was said between a step and agents.
+fn conversations(history: &History<'_>, step: &str, json: bool) -> Result<(), CommandFailure> {
+    let target = named(history, step)?;
+    let mut found = Vec::new();
+    for told in explain_steps(history, &target)? {
+        found.extend(conversation(history, &told)?);
+    }
+    let run = history.info.id.as_str();
+    if json {
+        let found = Value::record([("run", run.into()), ("conversations", Value::sequence(found))]);
+        return print(&format!("{}\n", found.to_json(JsonStyle::Compact)));
+    }
+    if found.is_empty() {
+        let message = format!("no agent was asked by `{step}` in run `{run}`");
+        let hint = format!("`threadline explain {run} {step}` tells what it did");
+        return Err(CommandFailure::Failed(vec![Report::with_hint(message, &hint)]));
+    }
+    let texts: Vec<String> = found.iter().map(in_full).collect();
+    print_styled(&texts.join("\n"))
+}
+
 /// Prints the long form of a file.
 fn expanded(path: &Path, json: bool) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(path)?;
@@ -95,7 +123,8 @@ fn expanded(path: &Path, json: bool) -> Result<(), CommandFailure> {
 #[derive(Default)]
 struct StepOutputs {
     last: BTreeMap<Address, Status>,
-    shown: String,
+    /// What the last execution left.
+    left: Option<Output>,
     kind: String,
     /// The run that the last execution called.
     called: Option<String>,
@@ -107,15 +136,21 @@ impl StepOutputs {
         let meta = |name: &str| output.meta.get(name).map(ToString::to_string);
         self.kind = meta(names::NODE_TYPE).unwrap_or_default();
         self.called = meta(names::RUN_ID);
-        self.shown = match (meta(names::ERROR).or_else(|| meta(names::REASON)), &output.value) {
-            (Some(error), _) => first_line(&error).to_owned(),
-            (None, Datum::Here(value)) => match answer_in(output, value) {
-                // Two quotes in a column say less than a word.
-                text if text.as_str() == Some("") => "(empty)".to_owned(),
-                value => excerpt(value),
-            },
-            (None, Datum::Stored { len, .. }) => format!("{len} bytes"),
-        };
+        self.left = Some(output.clone());
+    }
+
+    /// What the last execution left, or why it left nothing.
+    fn shown(&self, history: &History<'_>) -> String {
+        let Some(left) = &self.left else { return String::new() };
+        if let Some(why) = left.meta.get(names::ERROR).or_else(|| left.meta.get(names::REASON)) {
+            return first_line(&why.to_string()).to_owned();
+        }
+        match shown_of(left, |stored| history.load(stored).ok()) {
+            // Two quotes in a column say less than a word.
+            Ok(text) if text.as_str() == Some("") => "(empty)".to_owned(),
+            Ok(value) => excerpt(&value),
+            Err(bytes) => format!("{bytes} bytes"),
+        }
     }
 
     fn status(&self) -> String {
@@ -145,7 +180,7 @@ fn envelopes(history: &History<'_>, left: &BTreeMap<u32, StepOutputs>) -> String
             (PLAIN, step.label.to_string()),
             (DIM, kind),
             (PLAIN, left.status()),
-            (PLAIN, if several && step.step.state.is_none() { String::new() } else { left.shown.clone() }),
+            (PLAIN, if several && step.step.state.is_none() { String::new() } else { left.shown(history) }),
         ]);
     }
     table.text("")

@@ -10,10 +10,10 @@ use ecow::EcoString;
 use threadline_engine::evaluate::{self, FieldError, ResolvedServer};
 use threadline_expect::JsonSchema;
 use threadline_flow::checks::Check;
-use threadline_flow::model::{Action, Server};
+use threadline_flow::model::{Action, AgentTool, Server};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
-use threadline_lang::diag::{nearest, words};
+use threadline_lang::diag::{Span, nearest, words};
 use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Scope, Session, Type, Types, Value, ValueShape};
@@ -131,6 +131,7 @@ fn resolve(
         control: Control::new(),
         spool: std::env::temp_dir(),
         masks: surroundings.masks().cloned(),
+        threads: None,
     };
     let mut session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
     evaluate::server(&plan.workflow, server, scope, &mut session).map_err(|errors| {
@@ -216,7 +217,7 @@ fn list_servers<'p>(
         }
     }
     servers.end();
-    process::end_left_over(&run, std::time::Duration::ZERO);
+    process::end_descendants(&run, std::time::Duration::ZERO);
     (found, problems)
 }
 
@@ -236,17 +237,27 @@ fn wanted<'p>(plan: &'p Plan, name: Option<&str>) -> Result<Vec<&'p Server>, Com
 /// Checks literal parameters of steps against the schemas of their tools.
 fn check_parameters(plan: &Plan, found: &[ListedServer<'_>]) -> Vec<Problem> {
     let mut problems = Vec::new();
+    for tool in plan.workflow.agents.iter().flat_map(|agent| &agent.tools) {
+        let AgentTool::Server { server, allow, deny } = tool else { continue };
+        let Some(found) = found.iter().find(|found| *found.name == server.value) else { continue };
+        for name in allow.iter().chain(deny) {
+            if found.listing.tools.iter().all(|tool| !AgentTool::is_named(&name.value, &tool.name)) {
+                // A word such as `files.read` has the name of the server in it.
+                let is_word = name.origin.span == server.origin.span;
+                let before = if is_word { format!("{}.", server.value) } else { String::new() };
+                problems.push(found.has_no_tool(&name.value, &before, name.origin.span));
+            }
+        }
+    }
     for step in &plan.steps {
         let Action::Tool(call) = &step.step.action else { continue };
         let Some(server) = found.iter().find(|found| *found.name == call.server) else { continue };
-        let Some(tool) = server.listing.tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
-            let near = nearest(&call.tool, server.listing.tools.iter().map(|tool| tool.name.as_str()));
-            let message = format!("the server `{}` has no tool `{}`", call.server, call.tool);
-            let problem = Check::UnknownTool.at(call.name.origin.span, message);
-            problems.push(match near {
-                Some(near) => problem.hint(words::did_you_mean(format!("{}.{near}", call.server))),
-                None => problem,
-            });
+        let Some(tool) = server.tool(&call.tool) else {
+            problems.push(server.has_no_tool(
+                &call.tool,
+                &format!("{}.", call.server),
+                call.name.origin.span,
+            ));
             continue;
         };
         let nothing = Value::empty_object();
@@ -271,14 +282,27 @@ fn check_parameters(plan: &Plan, found: &[ListedServer<'_>]) -> Vec<Problem> {
         for problem in found {
             let origin = call.params.as_ref().map_or(&call.name.origin, |params| &params.origin);
             let message = format!("`params` are not what `{}` takes: {problem}", call.name.value);
-            let span = threadline_lang::diag::Span {
-                end: origin.span.end.min(origin.span.start + 1),
-                ..origin.span
-            };
+            let span = Span { end: origin.span.end.min(origin.span.start + 1), ..origin.span };
             problems.push(Check::WrongType.at(span, message));
         }
     }
     problems
+}
+
+impl ListedServer<'_> {
+    fn tool(&self, name: &str) -> Option<&Tool> {
+        self.listing.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The problem of a name that no tool has. `before` stands before it in the file.
+    fn has_no_tool(&self, name: &str, before: &str, span: Span) -> Problem {
+        let near = nearest(name, self.listing.tools.iter().map(|tool| tool.name.as_str()));
+        let problem = Check::UnknownTool.at(span, format!("the server `{}` has no tool `{name}`", self.name));
+        match near {
+            Some(near) => problem.hint(words::did_you_mean(format!("{before}{near}"))),
+            None => problem,
+        }
+    }
 }
 
 /// Why no value of a shape can be one of a schema.

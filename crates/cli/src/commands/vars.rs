@@ -5,14 +5,17 @@ use std::collections::btree_map::Entry;
 
 use anstyle::Style;
 use ecow::EcoString;
-use threadline_engine::event::{Address, EventKind};
-use threadline_engine::replay::{Change, Maker, NameSort};
+use threadline_engine::event::{Address, Event, EventKind, Millis, RunSlice, split_item_suffix};
+use threadline_engine::replay::{Change, Fold, Maker, NameSort};
+use threadline_flow::model::Step;
+use threadline_flow::plan::PlannedStep;
 use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
 use super::explain::explanation::{Readers, readers_of};
 use super::explain::json::{label, reader_json};
+use super::explain::target::lists_around;
 use super::explain::text::{readers_named, title};
 use super::history::{History, clock_text, reader, time_text};
 use super::{print, print_styled};
@@ -75,12 +78,10 @@ impl AssignedValue {
 pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
-    let mut settings = settings(&history)?;
-    if let Some(name) = &call.name {
-        settings = of_name(&history, settings, name)?;
-    } else {
-        settings = latest(settings);
-    }
+    let mut settings = match &call.name {
+        Some(name) => of_name(&history, name)?,
+        None => latest(settings(&history, None)?),
+    };
     let shown_items = if call.name.is_some() || call.json { usize::MAX } else { MAX_ITEMS };
     let more = leave_out(&mut settings, shown_items);
     for setting in &mut settings {
@@ -135,28 +136,59 @@ fn leave_out(settings: &mut Vec<AssignedValue>, shown: usize) -> BTreeMap<String
     counts
 }
 
-/// Every value that was set, in the order of the journal, not loaded yet.
-fn settings(history: &History<'_>) -> Result<Vec<AssignedValue>, CommandFailure> {
-    let mut settings = Vec::new();
-    let mut began = 0;
-    let fold = history.each(|fold, event| {
+/// The values that steps and entries of `context` set.
+#[derive(Default)]
+struct FoundSettings {
+    settings: Vec<AssignedValue>,
+    began: Millis,
+}
+
+impl FoundSettings {
+    /// Takes the next event.
+    fn take(&mut self, fold: &mut Fold, event: &Event) {
         if let EventKind::RunStarted(_) = event.kind {
-            began = event.time;
+            self.began = event.time;
         }
         let iteration = fold.machine.iteration();
         for change in fold.changes(event) {
             let captured = change.sort == NameSort::Capture;
             let iteration = iteration.filter(|_| captured).map(|iteration| (iteration, false));
-            settings.push(AssignedValue { iteration, ..of_change(&change) });
+            self.settings.push(AssignedValue { iteration, ..of_change(&change) });
         }
-        Ok(())
-    })?;
-    let last = fold.machine.iteration();
-    for (iteration, lapsed) in
-        settings.iter_mut().filter_map(|setting: &mut AssignedValue| setting.iteration.as_mut())
-    {
-        *lapsed = last.is_some_and(|last| last > *iteration);
     }
+
+    /// What a slice of the run set; nothing where all of it has to be read.
+    fn in_slice(history: &History<'_>, slice: &RunSlice) -> Result<Option<Self>, CommandFailure> {
+        let mut found = Self::default();
+        let is_whole = history.each_of(slice, |fold, event| {
+            found.take(fold, event);
+            Ok(())
+        })?;
+        Ok(is_whole.then_some(found))
+    }
+
+    fn in_all(history: &History<'_>) -> Result<Self, CommandFailure> {
+        let mut found = Self::default();
+        let fold = history.each(|fold, event| {
+            found.take(fold, event);
+            Ok(())
+        })?;
+        let last = fold.machine.iteration();
+        for (iteration, lapsed) in found.settings.iter_mut().filter_map(|setting| setting.iteration.as_mut())
+        {
+            *lapsed = last.is_some_and(|last| last > *iteration);
+        }
+        Ok(found)
+    }
+}
+
+/// Every value that was set, or all that a slice of the run can have set, in the order of the journal, not loaded yet.
+fn settings(history: &History<'_>, slice: Option<&RunSlice>) -> Result<Vec<AssignedValue>, CommandFailure> {
+    let found = slice.map(|slice| FoundSettings::in_slice(history, slice)).transpose()?.flatten();
+    let FoundSettings { settings, began } = match found {
+        Some(found) => found,
+        None => FoundSettings::in_all(history)?,
+    };
     let inputs = history.names.inputs.as_object().into_iter().flat_map(|inputs| inputs.iter());
     let inputs = inputs.map(|(name, value)| AssignedValue {
         name: format!("inputs.{}", name.as_str()),
@@ -232,21 +264,32 @@ fn latest(settings: Vec<AssignedValue>) -> Vec<AssignedValue> {
     last
 }
 
-/// The history of a name, which may be written without `inputs`, `context` or `captured` before it.
-fn of_name(
-    history: &History<'_>,
-    settings: Vec<AssignedValue>,
-    name: &str,
-) -> Result<Vec<AssignedValue>, CommandFailure> {
+/// The history of a name, which may be written without `inputs`, `context` or `captured` before it, and with an item
+/// behind it.
+fn of_name(history: &History<'_>, name: &str) -> Result<Vec<AssignedValue>, CommandFailure> {
     let bare = name.strip_prefix("captured.").unwrap_or(name);
-    let names: Vec<String> = settings.iter().map(|setting| setting.name.clone()).collect();
-    let (exact, others): (Vec<AssignedValue>, Vec<AssignedValue>) =
-        settings.into_iter().partition(|setting| setting.name == bare);
-    if !exact.is_empty() {
-        return Ok(exact);
+    let (bare, items) = split_item_suffix(bare).unwrap_or((bare, Vec::new()));
+    let chosen = |settings: Vec<AssignedValue>| -> Vec<AssignedValue> {
+        let (exact, others): (Vec<AssignedValue>, Vec<AssignedValue>) = settings
+            .into_iter()
+            .filter(|setting| setting.at.items().take(items.len()).eq(items.iter().copied()))
+            .partition(|setting| setting.name == bare);
+        if !exact.is_empty() {
+            return exact;
+        }
+        let is_under =
+            |setting: &AssignedValue| setting.name.split_once('.').is_some_and(|(_, rest)| rest == bare);
+        others.into_iter().filter(is_under).collect()
+    };
+    if let Some(slice) = slice_of_name(history, bare, &items) {
+        let found = chosen(settings(history, Some(&slice))?);
+        if !found.is_empty() {
+            return Ok(found);
+        }
     }
-    let under = |setting: &AssignedValue| setting.name.split_once('.').is_some_and(|(_, rest)| rest == bare);
-    let found: Vec<AssignedValue> = others.into_iter().filter(under).collect();
+    let all = settings(history, None)?;
+    let names: Vec<String> = all.iter().map(|setting| setting.name.clone()).collect();
+    let found = chosen(all);
     if !found.is_empty() {
         return Ok(found);
     }
@@ -254,6 +297,20 @@ fn of_name(
     let near = nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`"));
     let hint = near.unwrap_or_else(|| format!("`threadline vars {}` lists them", history.info.id));
     Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]))
+}
+
+/// The slice of the run with everything that can have set a name; nothing where every item can.
+fn slice_of_name(history: &History<'_>, name: &str, items: &[u64]) -> Option<RunSlice> {
+    if !items.is_empty() {
+        return Some(RunSlice::new(vec![items.to_vec()]));
+    }
+    let plan = &history.plan;
+    let sets = |step: &PlannedStep| {
+        let Step { id, capture, .. } = &*step.step;
+        [id, capture].into_iter().flatten().any(|known| known.value == name)
+    };
+    let mut inside = (0..).zip(&plan.steps).filter(|(number, _)| lists_around(plan, *number) > 0);
+    (!inside.any(|(_, step)| sets(step))).then(|| RunSlice::new(Vec::new()))
 }
 
 fn set_by(history: &History<'_>, setting: &AssignedValue) -> String {

@@ -71,17 +71,14 @@ fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usiz
         // Room for the number of a visit of a state, such as `#17`, and for the index of an item, such as `[17]`.
         let visit = if step.step.state.is_some() { 3 } else { 0 };
         let width = step.label.width() + visit + 2 * depth(&step.number) + 4 * lists_around(plan, number);
-        let inside = match &step.calls {
+        let callees = plan.callees_of(step).map(|plan| {
             // A slash, and one level further.
-            Some(plan) => {
-                3 + match known.get(plan.workflow.file.name()) {
-                    Some(width) => *width,
-                    None => label_width(plan, known),
-                }
+            3 + match known.get(plan.workflow.file.name()) {
+                Some(width) => *width,
+                None => label_width(plan, known),
             }
-            None => 0,
-        };
-        widest = widest.max(width + inside);
+        });
+        widest = widest.max(width + callees.max().unwrap_or_default());
     }
     known.insert(plan.workflow.file.name(), widest);
     widest

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadline_engine::event::{Address, Datum, ERROR, Event, JudgedEvent, LoopEnd, LoopReason, Output};
+use threadline_engine::event::{Address, ERROR, Event, JudgedEvent, LoopEnd, LoopReason, Output};
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::{Step, Terminal};
 use threadline_flow::plan::{Plan, StepNumber};
-use threadline_lang::diag::{preview, words};
+use threadline_lang::diag::words;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BAD, DIM, GOOD, LineHead, OPEN, PRINTED_LINES, Reporter, answer_in, duration_of};
+use super::{BAD, DIM, GOOD, LineHead, OPEN, PRINTED_LINES, Reporter, duration_of, spend_text, used_by};
 use crate::failure_output::last_printed_line;
 use crate::loop_progress::has_ignored_failure;
 use crate::report::first_line;
@@ -47,12 +47,9 @@ impl LoopLines {
         Self { result: StateResult::default(), iteration, route_width, held_back: false }
     }
 
-    /// A state has ended and will be judged.
-    pub(super) fn remember(&mut self, output: &Output, is_kept: bool) {
-        let value = match &output.value {
-            Datum::Here(value) => format!("= {}", preview(answer_in(output, value))),
-            Datum::Stored { len, .. } => format!("= {len} bytes"),
-        };
+    /// A state has ended and will be judged. `shown` is what it left, for its line.
+    pub(super) fn remember(&mut self, output: &Output, shown: &str, is_kept: bool) {
+        let value = format!("= {shown}{}", used_by(output));
         let (time, output) = (Some(duration_of(output)), Some(output.clone()));
         self.result = StateResult { time, value, output, is_kept };
     }
@@ -101,6 +98,9 @@ impl Reporter<'_> {
         let asked = judged.reply.as_ref().map(|reply| Duration::from_millis(reply.elapsed_ms));
         let time = result.time.into_iter().chain(asked).reduce(|action, judge| action + judge);
         let time = time.map_or(String::new(), words::duration);
+        let used =
+            event.kind.spent().and_then(spend_text).map_or(String::new(), |used| format!("  ({used})"));
+        let note = note + &used;
         self.line(&event.at, LineHead::new(style, mark, &time), note.trim_end());
         let is_failed = is_error || judged.to.is_none() && terminal.is_none();
         if is_failed {

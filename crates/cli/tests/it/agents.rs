@@ -355,6 +355,141 @@ fn claude_code_answers_with_its_cost_and_session() {
     assert!(screen.contains("→ \"3 0.25 "), "{screen}");
 }
 
+/// Tools that Claude Code called itself are part of what it leaves, also those before an answer that did not fit.
+#[test]
+fn what_claude_code_called_is_listed() {
+    let project = Project::new();
+    let again =
+        json!({"text": "{\"files\": 3}", "steps": [{"tool": "Read", "input": {"path": "a"}, "output": "A"}]});
+    let first = json!({"text": "three", "steps": [
+        {"tool": "Grep", "input": {"pattern": "x", "deep": [[1]]}, "output": [{"type": "text", "text": "a:1"}, {"type": "text", "text": "b:2"}]},
+        {"tool": "Bash", "input": {"command": "rm -rf ."}},
+    ]});
+    let rules = json!([{"when": {"user": "cannot be used"}, "answer": again}, {"answer": first}]);
+    project.write("rules.json", rules.to_string().as_bytes());
+    let text = format!(
+        "agents: {{coder: {{provider: claude, program: [{}]}}}}\nenv: {{CLAUDE_STAND_IN: {}}}\nsteps:\n  - id: fix\n    agent: coder\n    \
+         message: Fix it.\n    output: {{files: int}}\n  - write_file: {{path: out.json, format: json, content: \"${{fix.result.tool_calls}}\"}}\n",
+        stand_ins().join("claude").display(),
+        project.path().display(),
+    );
+    project.write("w.yaml", text.as_bytes());
+    for arguments in [["run", "w.yaml", "--record", "calls"], ["run", "w.yaml", "--replay", "calls"]] {
+        let outcome = project.run(&arguments, b"");
+        assert_eq!(outcome.exit, 0, "{}{}", outcome.stdout, outcome.stderr);
+        let refused = "Claude requested permissions to use Bash, but you haven't granted it yet.";
+        assert_eq!(
+            project.read("out.json").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null),
+            json!([
+                {"name": "Grep", "arguments": {"pattern": "x", "deep": [[1]]}, "result": "a:1\nb:2", "is_error": false},
+                {"name": "Bash", "arguments": {"command": "rm -rf ."}, "result": refused, "is_error": true},
+                {"name": "Read", "arguments": {"path": "a"}, "result": "A", "is_error": false},
+            ])
+        );
+    }
+    let log = project.read("log.jsonl").unwrap_or_default();
+    assert_eq!(log.lines().count(), 2, "a replay asks nobody");
+    let said = project.run(&["show", "last", "fix"], b"").stdout;
+    let calls = ["called  `Grep` {", "called  `Bash` {\"command\":\"rm -rf .\"}: failed", "called  `Read` {"];
+    let places: Vec<usize> =
+        calls.iter().map(|call| said.find(call).unwrap_or_else(|| panic!("{said}"))).collect();
+    assert!(
+        places.is_sorted()
+            && said.find("holds no JSON value").is_some_and(|at| places[1] < at && at < places[2]),
+        "{said}"
+    );
+}
+
+/// What it did and said counts, and not the lines in which it says so.
+#[test]
+fn claude_code_says_why_it_failed() {
+    let turns = json!({"text": "never", "steps": [{"text": "I look.", "tool": "Read", "input": {}, "output": "A"}, {"tool": "Read"}, {"tool": "Read"}]});
+    for (answer, says, called) in [
+        (turns, "it took more than `max_turns` turns", 2),
+        (json!({"text": "Credit balance is too low", "is_error": true}), "Credit balance is too low", 0),
+        (
+            json!({"text": "x", "result": "error_during_execution", "errors": ["it broke", "twice"]}),
+            "it broke; twice",
+            0,
+        ),
+    ] {
+        let project = Project::new();
+        project.write("rules.json", json!([{"answer": answer}]).to_string().as_bytes());
+        let text = format!(
+            "agents: {{coder: {{provider: claude, program: [{}], max_turns: 2}}}}\nenv: {{CLAUDE_STAND_IN: {}}}\nsteps:\n  - id: fix\n    \
+             agent: coder\n    message: Fix it.\n    continue_on_error: true\n  - value: ${{fix.meta.tool_calls | default([]) | len}}\n    id: count\n",
+            stand_ins().join("claude").display(),
+            project.path().display(),
+        );
+        project.write("w.yaml", text.as_bytes());
+        let outcome = project.run(&["run", "w.yaml"], b"");
+        let screen = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(screen.contains(says) && screen.contains(&format!("→ {called} (int)")), "{screen}");
+        assert!(!screen.contains("exit code") && !screen.contains("session_id"), "{screen}");
+    }
+}
+
+/// Brackets that lead nowhere are read once, not once for each of them.
+#[test]
+fn long_answers_of_brackets_are_refused_soon() {
+    let project = Project::new();
+    project.write(
+        "agent.py",
+        b"import sys\nprint({'curly': '{x ', 'square': '[', 'text': '{\"a'}[sys.argv[1]] * 1000000)\n",
+    );
+    let agent = |name: &str| format!("  {name}: {{command: [python3, agent.py, {name}]}}\n");
+    let step = |name: &str| {
+        format!(
+            "  - {{agent: {name}, message: hi, output: {{a: text}}, ask_again: 0, continue_on_error: true}}\n"
+        )
+    };
+    let names = ["curly", "square", "text"];
+    let text = format!("agents:\n{}steps:\n{}", names.map(agent).concat(), names.map(step).concat());
+    project.write("w.yaml", text.as_bytes());
+    let outcome = project.run(&["run", "w.yaml"], b"");
+    assert_eq!(
+        outcome.stdout.matches("the answer is not JSON").count(),
+        3,
+        "{}{}",
+        outcome.stdout,
+        outcome.stderr
+    );
+}
+
+/// A judge that cannot answer now is asked again, and the loop does not notice.
+#[test]
+fn a_judge_that_cannot_answer_now_is_asked_again() {
+    for (provider, path) in PROTOCOLS {
+        let project = Project::new();
+        let rules = json!([
+            {"times": 1, "answer": {"error": 429, "headers": {"retry-after": "0"}}},
+            {"times": 1, "answer": {"text": "a longer answer", "wire": {"cut": {"after_bytes": 200}}}},
+            {"answer": {"text": "{\"verdict\": \"yes\", \"reason\": \"it is done\"}"}}
+        ]);
+        let server = ModelServer::start(&project, &rules.to_string());
+        let url = server.url();
+        let text = format!(
+            "secrets: {{KEY: {{env: PATH}}}}\nagents: {{judge: {{provider: {provider}, model: m, base_url: \"{url}{path}\", \
+             api_key: \"${{secrets.KEY}}\"}}}}\ninitial: work\nstates:\n  work:\n    shell: echo done\n    \
+             evaluate: {{type: agent, agent: judge, prompt: Is it done?}}\n    on_yes: end\n    on_no: work\n  end: {{terminal: true}}\n"
+        );
+        project.write("w.yaml", text.as_bytes());
+        let outcome = project.run(&["run", "w.yaml", "--record", "calls"], b"");
+        let screen = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert_eq!((outcome.exit, server.requests().len()), (0, 3), "{screen}");
+        assert_eq!(screen.matches('↻').count(), 2, "{screen}");
+        assert!(screen.contains("it is done"), "{screen}");
+        let replayed = project.run(&["run", "w.yaml", "--replay", "calls"], b"");
+        assert_eq!(
+            (replayed.exit, server.requests().len()),
+            (0, 3),
+            "{}{}",
+            replayed.stdout,
+            replayed.stderr
+        );
+    }
+}
+
 /// An agent that counts how often it is asked, and kills Threadline the second time.
 const KILLER: &str = r#"import os, signal, sys
 message = sys.stdin.read()

@@ -29,9 +29,9 @@ macro_rules! folders {
 }
 
 folders! {
-    agents check clean computed defaults edited envelopes errors expect expectations explain failures grammar graph
+    agents assertions check clean computed defaults edited envelopes errors expect expectations explain failures grammar graph
     limits load loop_interpolation loops mapreduce mapreduce_variables node_outputs provenance retry_on run_end running
-    runs secrets shell_safety tools trace trust types undefined workflow
+    runs scenarios secrets shell_safety tools trace trust types undefined workflow
 }
 
 #[test]

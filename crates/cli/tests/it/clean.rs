@@ -185,38 +185,23 @@ fn called_runs_go_with_their_caller() {
     assert!(listed.starts_with(r#"{"runs":[]"#), "{listed}");
 }
 
-fn git(workflow: &Workflow, arguments: &[&str]) -> String {
-    let mut git = Command::new("git");
-    git.args(arguments).current_dir(workflow.project.path());
-    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-    let identity = [("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_NAME", "a")];
-    let output = git.envs(identity).env("GIT_COMMITTER_EMAIL", "a@b").output().expect("git");
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// Branches go with their run, unless they hold work that is nowhere else.
 #[test]
 fn branches_with_work_of_their_own_stay_until_they_are_named() {
     let text = "map:\n  input: [1, 2]\n  worktree: true\n  steps:\n  - shell: echo ${item} >> f-${item}; \
                 git add -A; git commit -qm item-${item}\n";
     let workflow = workflow(text).file(".gitignore", ".threadline\n");
-    git(&workflow, &["init", "-q", "-b", "main"]);
-    git(&workflow, &["add", "-A"]);
-    git(&workflow, &["commit", "-qm", "first"]);
-    let identity = [("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_NAME", "a")];
-    let workflow = identity.iter().fold(workflow, |workflow, (name, value)| workflow.env(name, value));
-    let workflow = workflow.env("GIT_COMMITTER_EMAIL", "a@b");
+    let workflow = workflow.repository();
     workflow.run().well();
     let run = ids(&workflow).remove(0);
-    let branches = || git(&workflow, &["branch", "--list", "threadline/*"]);
+    let branches = || workflow.git(&["branch", "--list", "threadline/*"]);
     assert!(branches().contains(&run), "{}", branches());
     let cleaned = workflow.command(&["clean", "--keep", "0"]).wait().well();
     assert!(cleaned.stdout.contains("commits that no other branch has"), "{}", cleaned.stdout);
     workflow.command(&["rm", "--force", &run]).wait().exits(3).says("commits that no other branch has");
     assert!(branches().contains(&run) && ids(&workflow) == [run.clone()]);
     // Merged, nothing would be lost.
-    git(&workflow, &["merge", "-q", &format!("threadline/{run}")]);
+    workflow.git(&["merge", "-q", &format!("threadline/{run}")]);
     workflow.command(&["rm", &run]).wait().well();
     assert_eq!(branches(), "");
     assert!(ids(&workflow).is_empty());
@@ -224,14 +209,14 @@ fn branches_with_work_of_their_own_stay_until_they_are_named() {
     workflow.run().well();
     let run = ids(&workflow).remove(0);
     assert!(branches().contains(&run));
-    git(&workflow, &["checkout", "-q", &format!("threadline/{run}")]);
+    workflow.git(&["checkout", "-q", &format!("threadline/{run}")]);
     workflow.command(&["rm", &run]).wait().exits(3).says("is checked out in");
-    git(&workflow, &["checkout", "-q", "main"]);
+    workflow.git(&["checkout", "-q", "main"]);
     workflow.command(&["rm", "--branches", &run]).wait().well();
     assert_eq!(branches(), "");
     assert!(!workflow.has(&format!(".threadline/worktrees/{run}")));
     // A branch of another name is nobody's business.
-    git(&workflow, &["branch", "threadline/mine"]);
+    workflow.git(&["branch", "threadline/mine"]);
     workflow.command(&["clean", "--keep", "0"]).wait().well();
     assert!(branches().contains("threadline/mine"));
 }

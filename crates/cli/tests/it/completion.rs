@@ -48,7 +48,7 @@ fn the_project_is_known_to_the_shell() {
     assert_eq!(offered(&project, &["threadline", "explain", "last", ""]), ["build", "test", "3"]);
     assert_eq!(offered(&project, &["threadline", "rerun", "--from", ""]), ["build", "test", "3"]);
     assert_eq!(offered(&project, &["threadline", "man", "exp"]), ["explain", "expect"]);
-    assert_eq!(offered(&project, &["threadline", "init", "s"]), ["steps", "step"]);
+    assert_eq!(offered(&project, &["threadline", "init", "st"]), ["steps", "step"]);
     assert_eq!(offered(&project, &["threadline", "logs", &run, "build", "t"]), ["test"]);
     assert_eq!(offered(&project, &["threadline", "run", "work.yaml", "--input", "c"]), ["city=", "count="]);
     assert_eq!(offered(&project, &["threadline", "exp"]), ["explain", "expect"]);

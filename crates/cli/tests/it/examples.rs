@@ -101,7 +101,9 @@ fn text_of(exit: i32, events: &str) -> String {
     let varies = [
         ("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,24}", "[UUID]"),
         ("threadline/[a-z0-9]{8}", "threadline/[RUN]"),
-        (r#""duration": [0-9.]+"#, r#""duration": "[TIME]""#),
+        (r#""(duration|latency|waited_ms)": [0-9.]+"#, r#""$1": "[TIME]""#),
+        (r#"\blatency(\\?"): ?[0-9.]+"#, "latency$1:[TIME]"),
+        (r#""scenario [a-z0-9]{8} "#, r#""scenario [RUN] "#),
     ];
     let left = Value::object([("exit".into(), i64::from(exit).into()), ("steps".into(), summary(events))]);
     let text = left.expect("an object").to_json(JsonStyle::Pretty) + "\n";
@@ -138,6 +140,13 @@ fn every_example_leaves_exactly_what_it_must() {
     for name in examples() {
         let (project, command) = prepared(&name);
         failures.extend(wrong(&name, "expected.json", &project.run_line(&command), &schema));
+        // Some stop, and go on as their second line says.
+        let workflow = project.read("workflow.yaml").unwrap_or_default();
+        let second = workflow.lines().nth(1).and_then(|line| line.strip_prefix("# threadline "));
+        if let Some(command) = second {
+            let resumed = project.run_line(&format!("threadline {command} --json"));
+            failures.extend(wrong(&name, "expected-resumed.json", &resumed, &schema));
+        }
         // Some are continued with a changed file.
         if let Some(edited) = project.read("edited.yaml") {
             project.write("workflow.yaml", edited.as_bytes());

@@ -60,6 +60,26 @@ impl Workflow {
         self
     }
 
+    /// What git prints in the project, with no settings but those of its repository.
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.args(arguments).current_dir(self.project.path());
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        let output = command.output().expect("git");
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// In a repository of its own, with one commit of everything there is.
+    pub(crate) fn repository(self) -> Self {
+        self.git(&["init", "-q", "-b", "main"]);
+        self.git(&["config", "user.name", "Somebody"]);
+        self.git(&["config", "user.email", "somebody@example.org"]);
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", "everything"]);
+        self
+    }
+
     /// With a variable of the environment.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));

@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, Project};
@@ -32,6 +32,15 @@ fn until_there(project: &Project, name: &str) {
 
 fn signal(child: &Child, signal: &str) {
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Waits until a run waits, which is the first thing that it says: that, and what comes behind it.
+fn until_waiting(child: &mut Child) -> (String, BufReader<ChildStderr>) {
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    stderr.read_line(&mut said).unwrap();
+    assert!(said.contains("waiting for it"), "{said}");
+    (said, stderr)
 }
 
 /// How it ended, and what it said.
@@ -150,12 +159,10 @@ fn a_run_waits_when_that_is_asked() {
     let short = project.run(&["run", "other.yaml", "--wait=100ms"], b"");
     assert_eq!(short.exit, 3, "{}", short.stderr);
     assert!(short.stderr.contains("waited for 100ms"), "{}", short.stderr);
-    let waiting = start(project.path(), &["run", "other.yaml", "--wait"]);
+    let mut waiting = start(project.path(), &["run", "other.yaml", "--wait"]);
+    let (mut told, mut more) = until_waiting(&mut waiting);
     let mut stopped = start(project.path(), &["run", "other.yaml", "--wait=10m"]);
-    let mut stderr = BufReader::new(stopped.stderr.take().unwrap());
-    let mut said = String::new();
-    stderr.read_line(&mut said).unwrap();
-    assert!(said.contains("waiting for it"), "{said}");
+    let (mut said, mut stderr) = until_waiting(&mut stopped);
     signal(&stopped, "-INT");
     stderr.read_to_string(&mut said).unwrap();
     assert_eq!(stopped.wait().unwrap().code(), Some(130), "{said}");
@@ -164,9 +171,10 @@ fn a_run_waits_when_that_is_asked() {
     assert!(project.read("ran").is_none());
     project.write("go", b"");
     assert_eq!(ended(child).0, Some(0));
+    more.read_to_string(&mut told).unwrap();
     let (exit, said) = ended(waiting);
-    assert_eq!(exit, Some(0), "{said}");
-    assert_eq!(said.matches("waiting for it").count(), 1, "{said}");
+    assert_eq!(exit, Some(0), "{said}{told}");
+    assert_eq!(told.matches("waiting for it").count(), 1, "{told}");
     assert!(project.read("ran").is_some());
 }
 

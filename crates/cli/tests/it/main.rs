@@ -1,6 +1,12 @@
 //! The tests of the `threadline` binary, in one program: `cargo test -p threadline --test it cases::` runs one module.
 
 mod acceptance;
+mod agent_budgets;
+mod agent_defaults;
+mod agent_limits;
+mod agent_records;
+mod agent_spend;
+mod agent_tools;
 mod agents;
 mod beside;
 mod called;
@@ -30,6 +36,7 @@ mod power_loss;
 mod provenance;
 mod readme;
 mod reference;
+mod scenarios;
 mod schema;
 mod secrets;
 mod spec;
@@ -38,5 +45,8 @@ mod store_trust;
 mod store_writes;
 mod support;
 mod terminal;
+mod test_page;
+mod test_reports;
+mod test_watch;
 mod tools;
 mod type_errors;

@@ -181,6 +181,32 @@ reduce:
   - {value: "${map.results}"}
 "#;
 
+/// Items with a worktree each, of which one fails and one cannot be merged.
+const TREES: &str = r#"
+name: trees
+secrets:
+  IN_ENV: CANARY_VARIABLE
+  PRINTED: {command: [cat, given-printed.txt]}
+error_policy: {continue_on_failure: true}
+map:
+  input: [a, b, c]
+  worktree: true
+  max_parallel: 3
+  steps:
+    - shell: |
+        printf '%s' ${secrets.IN_ENV} | wc -c > length-${item}
+        echo ${item} > shared.txt
+        echo "committing with ${secrets.PRINTED}" >&2
+        git add -A
+        git commit -qm "item ${item}"
+      env: {TOKEN: "${secrets.IN_ENV}"}
+    - shell: 'test ${item} != b || { echo "refused: ${secrets.IN_ENV}" >&2; exit 1; }'
+reduce:
+  - {shell: 'git log --all -p; printenv CANARY_VARIABLE', secret_output: mask}
+merge:
+  - {shell: 'echo "merging with ${secrets.PRINTED}" >&2; git merge -q -- ${map.branch}'}
+"#;
+
 /// A secret, and the name it is reported by.
 struct Canary {
     name: &'static str,
@@ -254,6 +280,8 @@ fn project(canaries: &[Canary]) -> Workflow {
         .file("callee.yaml", CALLEE)
         .file("loop.yaml", LOOP)
         .file("map.yaml", MAP)
+        .file("trees.yaml", TREES)
+        .file(".gitignore", ".threadline\ngiven*\n.env\n")
         .file("server.sh", SERVER)
         .file("judge.sh", "cat > given-question.txt\nprintf '%s' \"$TOKEN\" >> given-question.txt\necho '{\"verdict\": \"yes\", \"confidence\": 1, \"evidence\": \"'\"$TOKEN\"'\"}'\n")
         .file(".env", &format!("# of the tests\nexport CANARY_DOTENV=\"{escaped}\"\n"))
@@ -261,6 +289,7 @@ fn project(canaries: &[Canary]) -> Workflow {
         .file("given-printed.txt", &format!("{}\n", value("given-printed.txt")))
         .env("CANARY_VARIABLE", value("CANARY_VARIABLE"))
         .env("CANARY_CALLEE", value("CANARY_CALLEE"))
+        .repository()
 }
 
 /// Looks for secrets in one sink.
@@ -313,6 +342,10 @@ fn no_canary_is_found(round: u64) {
         vec!["simulate", "loop.yaml"],
         vec!["run", "loop.yaml", "--json", "--trace-variables=json"],
         vec!["show", "last", "--json"],
+        vec!["run", "trees.yaml", "--verbose", "--trace-variables", "--report", "junit=trees.xml"],
+        vec!["show", "last", "--failed"],
+        vec!["explain", "last"],
+        vec!["logs", "last"],
         vec!["run", "map.yaml", "--verbose", "--trace-variables", "--report", "junit=map.xml"],
         vec![
             "run",
@@ -356,6 +389,10 @@ fn no_canary_is_found(round: u64) {
         search(&format!("{command:?} stderr"), run.stderr.as_bytes(), &canaries, &mut found);
         assert!(!run.stdout.is_empty() || !run.stderr.is_empty(), "{command:?} says nothing");
     }
+    // Objects of git are compressed.
+    let objects = workflow.git(&["cat-file", "--batch-all-objects", "--batch"]);
+    assert!(objects.contains("item a") && objects.contains("length-b"), "{objects}");
+    search("objects of git", objects.as_bytes(), &canaries, &mut found);
     let mut files = 0;
     search_files(workflow.project.path(), &canaries, &mut files, &mut found);
     println!(

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use crate::models::ModelServer;
 use crate::support::{PATIENCE, Project};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -51,12 +52,13 @@ fn the_block_has_one_height_and_leaves_nothing() {
 #[test]
 fn the_running_items_are_named() {
     let mut terminal = Terminal::start(WAITING, &[], 100, 30);
-    terminal.wait_for("… and 4 more");
-    let screen = terminal.screen.text();
-    assert!(screen.contains("  0 of 60"), "{screen}");
-    // Which of the twelve are shown depends on which began first.
-    let named = (0..12).filter(|item| screen.contains(&format!("  [{item}] \"{}\"  shell map.", item + 1)));
-    assert_eq!(named.count(), 8, "{screen}");
+    // Which of the twelve are shown depends on which began first, and an item is there before its step.
+    terminal.wait_until(|terminal| {
+        let screen = terminal.screen.text();
+        let is_named = |item: &usize| screen.contains(&format!("  [{item}] \"{}\"  shell map.", item + 1));
+        let named = (0..12).filter(is_named).count();
+        named == 8 && screen.contains("… and 4 more") && screen.contains("  0 of 60")
+    });
     terminal.project.write("go", b"");
     assert_eq!(terminal.end(), Some(0));
 }
@@ -209,6 +211,37 @@ fn a_loop_says_how_long_it_waits() {
 }
 
 /// A project with a run whose file has changed since: `count` adds a line to `did` each time it runs.
+/// What an agent says while it says it: the end of it is drawn, without secrets, and nothing of it is left.
+#[test]
+fn what_an_agent_says_is_drawn_while_it_says_it() {
+    let rules = r#"[{"answer": {"text": "First the parser,\nthen the tests. The key is sk-canary-7f3a9c. I would merge it as it is, but for the name of a flag.",
+                     "piece": 8, "wire": {"gate": {"file": "go", "after": 12}}}}]"#;
+    for provider in ["anthropic", "openai"] {
+        let project = Project::new();
+        let server = ModelServer::start(&project, rules);
+        let path = if provider == "openai" { "/v1" } else { "" };
+        let workflow = format!(
+            "secrets: {{KEY: {{env: MODEL_KEY}}}}
+env_file: .env
+agents:
+  model: {{provider: {provider}, model: m, base_url: '{}{path}', api_key: '${{secrets.KEY}}'}}
+steps:
+  - {{id: review, agent: model, message: Go., secret_output: mask}}
+",
+            server.url()
+        );
+        project.write("w.yaml", workflow.as_bytes());
+        project.write(".env", b"MODEL_KEY=sk-canary-7f3a9c\n");
+        let mut terminal = Terminal::asking(project, &["run", "w.yaml"]);
+        terminal.wait_for("First the parser, then the tests. The key is ***");
+        terminal.project.write("go", b"");
+        assert_eq!(terminal.end(), Some(0));
+        assert!(!terminal.bytes.contains("canary"), "{}", terminal.bytes);
+        let screen = terminal.screen.text();
+        assert!(screen.contains("✓ review") && !screen.contains("▸ review"), "{screen}");
+    }
+}
+
 fn edited() -> Project {
     let project = Project::new();
     let text = |word: &str| {
@@ -269,6 +302,26 @@ fn runs_are_removed_when_somebody_says_yes() {
         terminal.end();
         assert_eq!(count_of_runs(&terminal.project), left, "{answer:?}: {}", terminal.screen.text());
     }
+}
+
+/// A line of a scenario scrolls by above the block, and nothing of the block is left at the end.
+#[test]
+fn lines_of_scenarios_stay_on_the_screen() {
+    let project = Project::new();
+    let text = "name: Speed\ntarget: {shell: 'until test -e go; do sleep 0.01; done; echo yes'}\nscenarios:\n  fast: \
+                {target: {argv: [echo, 'yes']}, prompt: x, expectations: {shouldContain: 'yes'}}\n  slow: {prompt: x, \
+                expectations: {shouldContain: 'yes'}}\n";
+    project.write("s.test.yaml", text.as_bytes());
+    let mut terminal = Terminal::asking(project, &["test", "s.test.yaml"]);
+    terminal.wait_for("✓ fast");
+    terminal.wait_for("0 of 1");
+    terminal.project.write("go", b"");
+    assert_eq!(terminal.end(), Some(0));
+    let screen = terminal.screen.text();
+    for line in ["Speed  run ", "✓ fast", "✓ slow", "2 cases: 2 passed"] {
+        assert!(screen.contains(line), "no `{line}` on\n{screen}");
+    }
+    assert!(!screen.contains('━') && !screen.contains('╌') && !screen.contains("0 of 1"), "{screen}");
 }
 
 /// Whether a line is one of a list's block.

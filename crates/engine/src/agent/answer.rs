@@ -114,15 +114,13 @@ fn spans(text: &str, objects: bool, lists: bool) -> Vec<&str> {
     let begins = |byte: &u8| *byte == b'{' && objects || *byte == b'[' && lists;
     while let Some(offset) = bytes[at..].iter().position(begins) {
         let start = at + offset;
-        let end = closing(bytes, start).unwrap_or(bytes.len());
-        let span = &text[start..end];
         // What a bracket of prose encloses is no value: `[see above]`, `{like this}`.
-        if begins_like_json(span) {
-            found.push(span);
-            at = end;
-        } else {
+        if !begins_like_json(&text[start..]) {
             at = start + 1;
+            continue;
         }
+        at = closing(bytes, start).unwrap_or(bytes.len());
+        found.push(&text[start..at]);
     }
     found
 }
@@ -149,11 +147,12 @@ fn closing(bytes: &[u8], start: usize) -> Option<usize> {
     None
 }
 
-/// Whether what stands behind the bracket could be JSON: a field, an element, or the closing bracket.
-fn begins_like_json(span: &str) -> bool {
-    let inside = span[1..].trim_start();
+/// Whether what stands behind the bracket that a text begins with could be JSON: a field, an element, or the closing
+/// bracket.
+fn begins_like_json(text: &str) -> bool {
+    let inside = text[1..].trim_start();
     let Some(first) = inside.chars().next() else { return false };
-    if span.starts_with('{') {
+    if text.starts_with('{') {
         return matches!(first, '"' | '}' | '\'');
     }
     let is_word = ["true", "false", "null"].iter().any(|word| inside.starts_with(word));

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_lang::diag::{excerpt, preview};
+use threadline_lang::diag::preview;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Number, Value, data};
 
-use super::chat::TokenUsage;
+use super::chat::{TokenUsage, ToolRequest};
 use super::{AgentSurroundings, Reading, Reply, ResolvedAgent};
 use crate::evaluate::Request;
 use crate::execute::effect::{Effect, EffectResult, RequestSpec, Response};
@@ -60,6 +60,8 @@ pub(super) fn list(values: Vec<Value>) -> Value {
 /// The message of a model, as one of the protocols has it.
 pub(super) struct ModelMessage {
     pub(super) text: String,
+    /// The tools that it calls.
+    pub(super) calls: Vec<ToolRequest>,
     pub(super) model: Option<String>,
     pub(super) input_tokens: Option<u64>,
     pub(super) output_tokens: Option<u64>,
@@ -103,17 +105,14 @@ pub(super) fn reply(
         // A stream that breaks off may not do so again.
         Err(failure) => return Reply { transient: Some(Duration::ZERO), ..failed(failure) },
     };
-    let usage = match usage(agent, message.input_tokens, message.output_tokens) {
-        Ok(usage) => usage,
-        Err(failure) => return failed(failure),
-    };
+    let usage = usage(agent, message.input_tokens, message.output_tokens);
     let meta = message.model.map(|model| (names::MODEL_USED, Value::from(model))).into_iter().collect();
     let printed = Some(Value::from(message.text.as_str()));
     let answer = match message.refused {
         Some(why) => Err(Failure::new(FailureKind::Agent, why)),
         None => Ok(message.text),
     };
-    Reply { answer, printed, meta, timing, usage, ..Reply::said(String::new()) }
+    Reply { answer, calls: message.calls, printed, meta, timing, usage, ..Reply::said(String::new()) }
 }
 
 /// Whether the same request may go well later: too many requests, or a server that cannot answer now.
@@ -166,26 +165,14 @@ pub(super) fn count(value: &Value, name: &str) -> Option<u64> {
     value.get(name)?.as_i64().and_then(|count| u64::try_from(count).ok())
 }
 
-/// What an answer used, with its cost where the agent has a price.
-fn usage(agent: &ResolvedAgent, input: Option<u64>, output: Option<u64>) -> Result<TokenUsage, Failure> {
-    let Some(price) = agent.value("price") else {
-        return Ok(TokenUsage { input_tokens: input, output_tokens: output, cost: None });
-    };
-    let unfit = || {
-        let message = format!(
-            "`price` of the agent `{}` is {}, not numbers: `{{input: 3, output: 15}}`",
-            agent.name,
-            excerpt(price)
-        );
-        Failure::new(FailureKind::Evaluation, message)
-    };
-    let per_million = |name: &str| price.get(name).and_then(Value::as_number).ok_or_else(unfit);
-    let (of_input, of_output) = (per_million("input")?, per_million("output")?);
-    let cost = |tokens: Option<u64>, price: &Number| {
+/// What an answer used, with its cost where the agent has a price. That the price is one was seen before it was asked.
+fn usage(agent: &ResolvedAgent, input_tokens: Option<u64>, output_tokens: Option<u64>) -> TokenUsage {
+    let cost = |tokens: Option<u64>, name: &str| {
+        let price = agent.value("price")?.get(name)?.as_number()?;
         let tokens = Number::int(i64::try_from(tokens?).ok()?);
         tokens.mul(price).ok()?.div(&Number::int(1_000_000)).ok()
     };
-    let cost =
-        cost(input, of_input).zip(cost(output, of_output)).and_then(|(a, b)| a.add(&b).ok()?.shortest().ok());
-    Ok(TokenUsage { input_tokens: input, output_tokens: output, cost })
+    let both = cost(input_tokens, "input").zip(cost(output_tokens, "output"));
+    let cost = both.and_then(|(input, output)| input.add(&output).ok()?.shortest().ok());
+    TokenUsage { input_tokens, output_tokens, cost }
 }

@@ -2,7 +2,7 @@
 //!
 //! A provider says which effect asks an agent, and what the result of that effect means as an answer. It
 //! performs nothing, so steps and judges, local runs, simulations and workers elsewhere ask every agent in
-//! the same way. A new provider is a file or folder here and an arm of [`provider`]; its keys are a row of
+//! the same way. A new provider is a file or folder here and an arm of `code_of`; its keys are a row of
 //! [`threadline_flow::fields::PROVIDERS`].
 
 mod answer;
@@ -13,8 +13,12 @@ mod claude;
 mod command;
 pub mod conversation;
 mod events;
+pub mod exchange;
 mod openai;
 mod replay;
+pub mod stream;
+pub mod thread;
+pub mod tools;
 
 use std::time::Duration;
 
@@ -23,10 +27,14 @@ use threadline_flow::fields::{DEFAULT_PROVIDER, Failure, ProviderName, ProviderS
 use threadline_lang::Value;
 
 use crate::evaluate::HostPolicy;
+use crate::execute::AgentCall;
 use crate::execute::effect::{Effect, EffectLimits, EffectResult};
 use crate::execute::result::Timing;
+use crate::spend::Spend;
 use crate::view::Limit;
-use chat::{Chat, TokenUsage};
+use chat::{Chat, FinishedCall, TokenUsage, ToolRequest};
+use stream::StreamForm;
+use tools::ToolOffer;
 
 /// How an agent is asked.
 pub trait Provider: Send {
@@ -37,15 +45,30 @@ pub trait Provider: Send {
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply;
 }
 
+/// What a provider is made of.
+struct ProviderCode {
+    /// Makes the provider of an agent.
+    new: fn(ResolvedAgent) -> Box<dyn Provider>,
+    /// How the text of an answer is read while it arrives; nothing where it comes at once.
+    stream: fn() -> Option<StreamForm>,
+    /// An answer that came in pieces as one message; nothing where none does, or it cannot be read.
+    joined: fn(&[u8]) -> Option<Value>,
+}
+
+/// The code of a provider.
+fn code_of(provider: ProviderName) -> &'static ProviderCode {
+    match provider {
+        ProviderName::Command => &command::CODE,
+        ProviderName::Claude => &claude::CODE,
+        ProviderName::Anthropic => &anthropic::CODE,
+        ProviderName::OpenAi => &openai::CODE,
+        ProviderName::Replay => &replay::CODE,
+    }
+}
+
 /// The provider of an agent.
 pub fn provider(agent: ResolvedAgent) -> Box<dyn Provider> {
-    match agent.provider.name {
-        ProviderName::Command => Box::new(command::CommandProvider::new(&agent)),
-        ProviderName::Claude => Box::new(claude::ClaudeProvider::new(agent)),
-        ProviderName::Anthropic => Box::new(anthropic::AnthropicProvider::new(agent)),
-        ProviderName::OpenAi => Box::new(openai::OpenAiProvider::new(agent)),
-        ProviderName::Replay => Box::new(replay::ReplayProvider::new(agent)),
-    }
+    (code_of(agent.provider.name).new)(agent)
 }
 
 /// An agent with every setting in its place.
@@ -59,6 +82,8 @@ pub struct ResolvedAgent {
     pub settings: Vec<(&'static str, ResolvedSetting)>,
     /// Where its requests may go.
     pub hosts: HostPolicy,
+    /// What it may call.
+    pub tools: Vec<ToolOffer>,
 }
 
 /// What a setting of an agent came to.
@@ -75,7 +100,23 @@ pub enum ResolvedSetting {
 impl ResolvedAgent {
     /// An agent of whom nothing but the name matters, because what it answers is invented.
     pub(crate) fn invented(name: EcoString) -> Self {
-        Self { name, provider: DEFAULT_PROVIDER, settings: Vec::new(), hosts: HostPolicy::default() }
+        Self {
+            name,
+            provider: DEFAULT_PROVIDER,
+            settings: Vec::new(),
+            hosts: HostPolicy::default(),
+            tools: Vec::new(),
+        }
+    }
+
+    /// How often it may be asked.
+    pub(crate) fn call(&self) -> AgentCall {
+        let count = |key: &str| self.value(key)?.as_i64().and_then(|count| u64::try_from(count).ok());
+        AgentCall {
+            agent: self.name.clone(),
+            max_parallel: count("max_parallel"),
+            requests_per_minute: count("requests_per_minute"),
+        }
     }
 
     fn setting(&self, key: &str) -> Option<&ResolvedSetting> {
@@ -130,6 +171,10 @@ pub struct Reading<'r> {
 pub struct Reply {
     /// The answer, or why there is none.
     pub answer: Result<String, Failure>,
+    /// The tools that it calls before it answers: then `answer` is what it said beside that.
+    pub calls: Vec<ToolRequest>,
+    /// The tools that it called itself before it answered, where it says so.
+    pub called: Vec<FinishedCall>,
     /// Everything that the agent printed.
     pub printed: Option<Value>,
     /// What it printed to standard error, if anything.
@@ -147,6 +192,13 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// What it adds to what the run spent. An agent that could not be asked wrote nothing.
+    pub(crate) fn spent(&self) -> Spend {
+        let was_asked = self.answer.is_ok() || self.printed.is_some() || self.usage != TokenUsage::default();
+        let elapsed = self.timing.map_or(Duration::ZERO, |timing| timing.elapsed);
+        if was_asked { Spend::of_turn(&self.usage, elapsed) } else { Spend::default() }
+    }
+
     fn failed(failure: Failure) -> Self {
         Self { answer: Err(failure), ..Self::said(String::new()) }
     }
@@ -155,6 +207,8 @@ impl Reply {
     fn said(answer: String) -> Self {
         Self {
             answer: Ok(answer),
+            calls: Vec::new(),
+            called: Vec::new(),
             printed: None,
             stderr: None,
             meta: Vec::new(),

@@ -11,11 +11,17 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
 use super::chat::{Chat, ChatMessage};
-use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent};
+use super::{AgentSurroundings, Provider, ProviderCode, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult, ReadSpec};
 use crate::execute::result::trim_newlines;
 
-pub(super) struct ReplayProvider {
+pub(super) const CODE: ProviderCode = ProviderCode {
+    new: |agent| Box::new(ReplayProvider { agent, message: String::new(), asked: 0 }),
+    stream: || None,
+    joined: |_| None,
+};
+
+struct ReplayProvider {
     agent: ResolvedAgent,
     message: String,
     /// How often it was asked before in the same conversation.
@@ -23,10 +29,6 @@ pub(super) struct ReplayProvider {
 }
 
 impl ReplayProvider {
-    pub(super) fn new(agent: ResolvedAgent) -> Self {
-        Self { agent, message: String::new(), asked: 0 }
-    }
-
     fn file(&self) -> &str {
         self.agent.text("file").unwrap_or_default()
     }
@@ -115,10 +117,12 @@ impl Provider for ReplayProvider {
     fn ask(&mut self, chat: &Chat, _: AgentSurroundings) -> Effect {
         let told = |message: &ChatMessage| match message {
             ChatMessage::Told(told) => Some(told.clone()),
-            ChatMessage::Said(_) => None,
+            // It calls no tools.
+            ChatMessage::Said(_) | ChatMessage::Called { .. } | ChatMessage::Results(_) => None,
         };
-        self.message = chat.messages.iter().find_map(told).unwrap_or_default();
-        self.asked = chat.messages.iter().filter(|message| told(message).is_none()).count();
+        let messages = chat.own_messages();
+        self.message = messages.iter().find_map(told).unwrap_or_default();
+        self.asked = messages.iter().filter(|message| told(message).is_none()).count();
         Effect::ReadFile(ReadSpec { path: self.file().to_owned() })
     }
 

@@ -1,21 +1,26 @@
 //! What the fields of a step come to, one by one, and what is made of them together.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_expect::{DocumentKind, Expectations, Settled, Unsettled, UnsettledWhy};
-use threadline_flow::fields::DEFAULT_PROVIDER;
+use threadline_flow::fields::{DEFAULT_PROVIDER, SettingForm};
 use threadline_flow::forms;
 use threadline_flow::model::{
-    self, Condition, Field, FieldKind, FieldOwner, ForEach, Given, Http, Input, Retry, Setting, SortKey,
-    StepField, Variable, Workflow,
+    self, Action, AgentTool, Condition, Field, FieldKind, FieldOwner, ForEach, Given, Http, Input, Retry,
+    Setting, SortKey, StepField, Variable, Workflow,
 };
 use threadline_flow::plan::{Plan, PlannedStep};
 use threadline_flow::shell::{Argument, BindError, BoundScript};
 use threadline_flow::url;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Document, Error, Explanation, Number, Origin, Scope, Session, Template, Type, Value};
+use threadline_lang::{
+    ComputeError, Document, Error, Explanation, Number, Origin, Scope, Session, Template, Type, Value,
+};
 
+use crate::agent::thread::{ResolvedThread, THREAD, Thread};
+use crate::agent::tools::{OfferedWorkflow, ToolOffer};
 use crate::agent::{ResolvedAgent, ResolvedSetting};
 
 use super::{
@@ -214,19 +219,22 @@ impl FieldOutcomes<'_> {
     }
 
     pub(super) fn server(&self, workflow: &Workflow, server: &model::Server) -> Option<ResolvedServer> {
+        // An agent may have the tools of several servers, whose fields have the same keys.
+        let is_its = |field: &StepField<'_>| field.owner == FieldOwner::Server(&server.name);
+        let own = FieldOutcomes(self.0.iter().filter(|(field, _)| is_its(field)).cloned().collect());
         let reach = match &server.reach {
             model::Reach::Program { cwd, .. } => {
-                let folder = self.text("server.cwd");
+                let folder = own.text("server.cwd");
                 if cwd.is_some() && folder.is_none() {
                     return None;
                 }
-                let command = self.words("server.command")?;
-                ResolvedReach::Program { command, env: self.variables("server.env"), cwd: folder }
+                let command = own.words("server.command")?;
+                ResolvedReach::Program { command, env: own.variables("server.env"), cwd: folder }
             }
             model::Reach::Url { url, .. } => ResolvedReach::Url {
                 hosts: HostPolicy::of(workflow, None, &url.value),
-                url: self.text("server.url")?,
-                headers: self.headers("server.headers"),
+                url: own.text("server.url")?,
+                headers: own.headers("server.headers"),
             },
         };
         Some(ResolvedServer { name: server.name.clone(), reach })
@@ -247,7 +255,33 @@ impl FieldOutcomes<'_> {
         });
         let base_url = workflow.agent(name).and_then(|agent| agent.text("base_url"));
         let hosts = base_url.map(|url| HostPolicy::of(workflow, None, &url.value)).unwrap_or_default();
-        ResolvedAgent { name: name.clone(), provider, settings: settings.collect(), hosts }
+        let tools = Vec::new();
+        ResolvedAgent { name: name.clone(), provider, settings: settings.collect(), hosts, tools }
+    }
+
+    /// What an agent may call.
+    pub(super) fn agent_tools(&self, plan: &Plan, name: &str) -> Option<Vec<ToolOffer>> {
+        let tools = plan.workflow.agent(name).map_or(&[][..], |agent| &agent.tools);
+        let offer = |tool: &AgentTool| {
+            Some(match tool {
+                AgentTool::Server { server, allow, deny } => {
+                    let server = self.server(&plan.workflow, plan.workflow.server(&server.value)?)?;
+                    let names = |fields: &[Field<EcoString>]| {
+                        fields.iter().map(|field| field.value.clone()).collect()
+                    };
+                    ToolOffer::Server { server, allow: names(allow), deny: names(deny) }
+                }
+                AgentTool::BuiltIn(tool) => {
+                    let hosts = HostPolicy { is_data: true, known: plan.workflow.known_hosts() };
+                    ToolOffer::BuiltIn { tool: *tool, hosts }
+                }
+                AgentTool::Workflow { path, name, description } => {
+                    let workflow = OfferedWorkflow(Arc::clone(&plan.tools.get(&path.value)?.workflow));
+                    ToolOffer::Workflow { name: name.clone(), description: description.clone(), workflow }
+                }
+            })
+        };
+        tools.iter().map(offer).collect()
     }
 
     /// What a call gives, and the inputs of the called workflow.
@@ -277,6 +311,20 @@ impl<'a, 's, 'w> Fields<'a, 's, 'w> {
     pub(crate) fn new(scope: &'a Scope, session: &'s mut Session<'w>) -> Self {
         Self { scope, session, errors: Vec::new() }
     }
+
+    /// What was said before in the thread that a step continues.
+    pub(super) fn read_thread(&mut self, step: &model::Step, thread: &mut ResolvedThread) {
+        let Action::Agent { thread: Some(field), .. } = &step.action else { return };
+        let (message, hint) = match self.session.ask(THREAD, &[Value::from(thread.name.as_str())]) {
+            Ok(before) => {
+                thread.before = Thread::of_value(&before);
+                return;
+            }
+            Err(ComputeError::Failed { message, hint }) => (message, hint),
+            Err(ComputeError::Missing { .. }) => (format!("there is no thread `{}`", thread.name), None),
+        };
+        self.errors.push(FieldError { origin: field.origin.clone(), cause: Cause::Thread { message, hint } });
+    }
 }
 
 impl Fields<'_, '_, '_> {
@@ -286,7 +334,7 @@ impl Fields<'_, '_, '_> {
         fields: impl IntoIterator<Item = StepField<'f>>,
     ) -> FieldOutcomes<'f> {
         let evaluated = fields.into_iter().map(|field| {
-            let value = self.evaluate(planned, field.kind);
+            let value = self.evaluate_field(planned, &field);
             (field, value)
         });
         FieldOutcomes(evaluated.collect())
@@ -302,7 +350,7 @@ impl Fields<'_, '_, '_> {
     ) -> FieldOutcomes<'f> {
         let mut outcomes = FieldOutcomes(Vec::new());
         for field in fields {
-            let value = self.evaluate(Some(planned), field.kind);
+            let value = self.evaluate_field(Some(planned), &field);
             if field.owner != FieldOwner::Agent
                 && let ("cwd" | "server.cwd", FieldKind::Text(written), Some(FieldValue::Text(path))) =
                     (field.key, field.kind, &value)
@@ -322,7 +370,21 @@ impl Fields<'_, '_, '_> {
         outcomes
     }
 
-    /// What a field comes to.
+    /// What a field comes to. A setting of an agent must have its form before the agent is asked.
+    fn evaluate_field(&mut self, planned: Option<&PlannedStep>, field: &StepField<'_>) -> Option<FieldValue> {
+        let value = self.evaluate(planned, field.kind)?;
+        if field.owner == FieldOwner::Agent
+            && let (Some(form), FieldKind::Value(written), FieldValue::Value(found)) =
+                (SettingForm::of(field.key), field.kind, &value)
+            && !form.fits(found)
+        {
+            self.unfit(&written.origin, form.expected(), found.clone());
+            return None;
+        }
+        Some(value)
+    }
+
+    /// What the value of a field comes to.
     fn evaluate(&mut self, planned: Option<&PlannedStep>, kind: FieldKind<'_>) -> Option<FieldValue> {
         Some(match kind {
             FieldKind::Name(name) => {
@@ -407,7 +469,9 @@ impl Fields<'_, '_, '_> {
                     value.map_err(|error| self.errors.push(language(error, &field.origin))).ok()?,
                 )
             }
-            FieldKind::Expectations(field) => FieldValue::Expectations(self.settled(&field.value)?),
+            FieldKind::Expectations(field, kind) => {
+                FieldValue::Expectations(self.settled(&field.value, kind)?)
+            }
         })
     }
 
@@ -540,7 +604,7 @@ impl Fields<'_, '_, '_> {
         Some(FieldValue::Branch { value, meta, explanation })
     }
 
-    pub(super) fn settled(&mut self, expectations: &Expectations) -> Option<Settled> {
+    pub(super) fn settled(&mut self, expectations: &Expectations, kind: DocumentKind) -> Option<Settled> {
         let failed = |unsettled: Vec<Unsettled>| {
             self.errors.extend(unsettled.into_iter().map(|Unsettled { origin, why }| {
                 let cause = match why {
@@ -550,7 +614,7 @@ impl Fields<'_, '_, '_> {
                 FieldError { origin, cause }
             }));
         };
-        expectations.settle(DocumentKind::Step, self.scope, self.session).map_err(failed).ok()
+        expectations.settle(kind, self.scope, self.session).map_err(failed).ok()
     }
 
     fn argv(&mut self, planned: &PlannedStep, words: &[Field<Template>]) -> Option<Vec<Argument>> {

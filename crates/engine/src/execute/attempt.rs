@@ -19,17 +19,20 @@ use super::effect::{
 use super::result::{self, ClockReading, Printed, StepResult, Timing};
 use super::secrets::{self, SecretFields};
 use super::{
-    Barrier, Driver, Durability, EarlierResult, Executor, FieldEvaluation, Next, Pending, PendingStage,
-    Performance, Recording,
+    Barrier, CallAdmission, Driver, Durability, EarlierResult, Executor, FieldEvaluation, Next, Pending,
+    PendingStage, Performance, Recording,
 };
 use super::{item_in_worktree, keep_computed, response};
 use crate::agent::chat::Chat;
 use crate::agent::conversation::{AgentConversation, ExchangeResult, Exchanged};
+use crate::agent::exchange::{Answered, ExchangeRequest, Served};
+use crate::agent::thread::Thread;
 use crate::agent::{self, Reading};
 use crate::evaluate::{self, Act, Resolved, RetryPlan};
-use crate::event::{EventKind, KeptResult, Millis};
+use crate::event::{ContinuedThread, EventKind, KeptResult, Millis};
 use crate::machine::Task;
 use crate::replay::Evaluated;
+use crate::spend::Spend;
 use crate::view::{Limit, View};
 
 /// The shell of a step that names none. Its text was read as this shell reads it, so no other may run it.
@@ -51,13 +54,21 @@ pub(super) struct PendingAttempt {
     /// The same, where it left the attempt less time than its own.
     pub(super) cut_short: Option<Limit>,
     /// What the attempt comes to when its effect is nothing.
-    pub(super) known: Option<Result<Value, Failure>>,
+    pub(super) known: Option<StepResult>,
     /// The meta data that is known before the effect.
     own: Vec<(&'static str, Value)>,
     /// What the built-in tool that the step stands for was given.
     parameters: Option<Value>,
     /// The conversation with the agent that the step asks.
     pub(super) conversation: Option<Box<AgentConversation>>,
+    /// What answers the agent in place of its effect, or why nothing does.
+    served: Option<Served>,
+    /// Whether answers are kept for later runs.
+    keeps_answers: bool,
+    /// The answers that are kept when the attempt has gone well.
+    to_keep: Vec<(ExchangeRequest, Answered)>,
+    /// The thread that it continued, as it is when the attempt has gone well.
+    thread: Option<(String, Thread)>,
     /// The time that was left to the attempt when its effect was made.
     pub(super) left: Option<Duration>,
     /// What its effect is made of again where its fields read secrets.
@@ -71,6 +82,8 @@ struct ObservedAttempt {
     own: Vec<(&'static str, Value)>,
     /// Of a failure that may pass: how long to wait at least before the same is tried again.
     transient: Option<Duration>,
+    /// What agents used for it.
+    spent: Spend,
 }
 
 /// What becomes of an attempt in a run that continues another one.
@@ -104,11 +117,21 @@ impl Executor<'_> {
                 return self.field_errors(driver, &task, &errors, &computed, began, attempt.retries());
             }
         };
-        let work = Some(resolved.work(self.plan, task.step));
+        let hashes = resolved.hashes(self.plan, task.step);
         let cut_short = match shorten(&mut resolved, view.limit, driver.moment().time) {
             Ok(cut_short) => cut_short,
             Err(failure) => return self.finish_unrun(driver, &task, failure, attempt.retries()),
         };
+        if let Act::Agent { agent, .. } = &resolved.act {
+            match driver.admit(&task.at, &Spend::default(), &agent.call()) {
+                CallAdmission::Now => {}
+                CallAdmission::Later(pause) => {
+                    let pause = super::no_longer_than(pause, view.limit, driver.moment().time);
+                    return Ok(Next::Later(task.at, pause));
+                }
+                CallAdmission::OverBudget(reached) => return Ok(Next::Hold(task.at, reached)),
+            }
+        }
         let step = self.step(&task);
         let is_careful = !computed.is_empty()
             // Its files are put back only where it is known that it began.
@@ -118,8 +141,8 @@ impl Executor<'_> {
             attempt: attempt.number,
             rerun: attempt.rerun,
             computed: keep_computed(driver, &computed)?,
-            fields: resolved.fingerprint(),
-            work,
+            fields: hashes.fields,
+            work: Some(hashes.work),
         };
         if let Act::Shell { bound } = &resolved.act
             && !bound.warnings.is_empty()
@@ -136,7 +159,14 @@ impl Executor<'_> {
                 conversation.restore(&*driver.envelope(*exchange)?);
             }
             key.exchange = conversation.exchanges();
-            effect = conversation.ask(None);
+            effect = conversation.next(None);
+        }
+        pending.keeps_answers = self.plan.workflow.keeps_answers(step);
+        if let Some(conversation) = &pending.conversation {
+            pending.served = serve(driver, &key, pending.reads_kept(conversation), || conversation.asked())?;
+        }
+        if pending.served.is_some() {
+            effect = Effect::Nothing;
         }
         let (durability, barrier) = if is_careful || is_costly(&self.plan.workflow, step, &effect) {
             (Durability::Now, Barrier::Recorded)
@@ -228,20 +258,40 @@ impl Executor<'_> {
             own: Vec::new(),
             parameters,
             conversation: None,
+            served: None,
+            keeps_answers: false,
+            to_keep: Vec::new(),
+            thread: None,
             left: None,
             secret: None,
         };
         let effect = match act {
             Act::Value(value) => {
-                pending.known = Some(Ok(value));
+                pending.known = Some(StepResult::silent(Ok(value)));
                 Effect::Nothing
             }
+            Act::Assert(assertion) => {
+                pending.known = Some(assertion.result());
+                Effect::Nothing
+            }
+            Act::Wait(duration) => {
+                let waited = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+                let value = Value::record([(names::WAITED_MS, waited.into())]);
+                // A wait that outlasts the time around it ends with that.
+                let over = timeout.filter(|timeout| *timeout < duration);
+                let result = match over {
+                    Some(_) => Err(result::timed_out(pending.limits.timeout, pending.cut_short.as_ref())),
+                    None => Ok(value),
+                };
+                pending.known = Some(StepResult::silent(result));
+                Effect::Pause(over.unwrap_or(duration))
+            }
             Act::Fail(message) => {
-                pending.known = Some(Err(Failure::new(FailureKind::Fail, message)));
+                pending.known = Some(StepResult::failed(Failure::new(FailureKind::Fail, message)));
                 Effect::Nothing
             }
             Act::Made { value, meta } => {
-                pending.known = Some(Ok(value));
+                pending.known = Some(StepResult::silent(Ok(value)));
                 pending.own = meta;
                 Effect::Nothing
             }
@@ -249,7 +299,7 @@ impl Executor<'_> {
                 let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
                 let written =
                     [(names::PATH.into(), path.as_str().into()), (names::BYTES.into(), bytes.into())];
-                pending.known = Value::object(written).ok().map(Ok);
+                pending.known = Value::object(written).ok().map(|written| StepResult::silent(Ok(written)));
                 Effect::WriteFile(FileSpec { path, content, mode, create_dirs, cwd })
             }
             Act::Tool(call) => {
@@ -280,18 +330,30 @@ impl Executor<'_> {
                 });
                 let program = words.next().unwrap_or_default();
                 let arguments = words.collect();
-                Effect::Process(ProcessSpec { program, arguments, files, env, cwd, stdin: None, limits })
+                Effect::Process(ProcessSpec {
+                    program,
+                    arguments,
+                    files,
+                    env,
+                    cwd,
+                    stdin: None,
+                    reports_usage: false,
+                    limits,
+                })
             }
-            Act::Agent { agent, message } => {
+            Act::Agent { agent, message, thread } => {
                 pending.own = self.agent_meta(&agent.name);
                 let format = match &step.action {
                     Action::Agent { answer, .. } => answer.clone(),
                     _ => None,
                 };
                 let surroundings = agent::AgentSurroundings { env, cwd, limits };
-                let chat = Chat::new(message, format);
+                let mut chat = Chat::new(message, format);
+                if let Some(thread) = thread {
+                    chat = chat.continuing(thread, &agent.name);
+                }
                 let mut conversation = AgentConversation::new(agent, chat, surroundings, step.format);
-                let effect = conversation.ask(None);
+                let effect = conversation.next(None);
                 pending.conversation = Some(Box::new(conversation));
                 effect
             }
@@ -317,34 +379,73 @@ impl Executor<'_> {
         result: EffectResult,
     ) -> Result<Next, D::Error> {
         let step = self.step(&pending.task);
-        let (result, leaked) = result.split_leaked();
+        let (mut result, leaked) = result.split_leaked();
+        let served = pending.served.take();
+        let is_replayed = matches!(served, Some(Served::Recorded(_)));
+        if let Some(Served::Nothing(failure)) = &served {
+            result = EffectResult::Refused(failure.clone());
+        }
+        let call = pending.conversation.as_ref().map(|conversation| conversation.call().clone());
         let observed = match pending.conversation.take() {
             Some(mut conversation) if !matches!(result, EffectResult::Refused(_)) => {
                 let (limits, cut_short) = (&pending.limits, pending.cut_short.as_ref());
                 let reading = Reading { limits, cut_short, accepts_exit_codes: step.expects_exit_code() };
-                match conversation.take(result, &reading) {
+                let outcome = match &served {
+                    Some(Served::Recorded(answered) | Served::Kept(answered)) => {
+                        conversation.served(answered)
+                    }
+                    _ => conversation.read(result, &reading),
+                };
+                let key = attempt_key(&pending.task, pending.attempt, conversation.exchanges());
+                driver.exchanged(&key, &|| (conversation.asked(), outcome.answered()));
+                let is_new = served.is_none() && pending.keeps_answers && conversation.asks_agent();
+                let exchange = is_new.then(|| (conversation.asked(), outcome.answered()));
+                let mut exchanged = conversation.take(outcome);
+                pending.thread = conversation.thread();
+                // An answer that does not fit is nothing to keep.
+                pending.to_keep.extend(exchange.filter(|_| exchanged.is_whole()));
+                exchanged.result_mut().meta.extend(served.as_ref().and_then(Served::meta));
+                if let Some(Served::Kept(_)) = served {
+                    exchanged.result_mut().spent = Spend::default();
+                }
+                match exchanged {
                     Exchanged::Again(exchange) if secrets::leak(step, &leaked).is_none() => {
                         return self.ask_again(driver, pending, conversation, exchange);
                     }
-                    Exchanged::Again(exchange) | Exchanged::Over(exchange) => {
+                    Exchanged::Again(mut exchange) | Exchanged::Over(mut exchange) => {
+                        if conversation.exchanges() > 0 {
+                            // The attempt is all of them.
+                            exchange.timing = Some(pending.began.until(driver.moment()));
+                        }
                         observe_exchange(driver, step, &mut pending, exchange)
                     }
                 }
             }
             _ => observe(driver, step, &mut pending, result),
         };
-        let ObservedAttempt { mut result, timing, own, transient } = observed;
+        let ObservedAttempt { mut result, timing, own, transient, spent } = observed;
+        if let (Some(pause), Some(call)) = (transient.filter(|pause| !pause.is_zero()), &call) {
+            // It asks that of everybody, not only of this step.
+            driver.leave_alone(call, pause);
+        }
         if let Some(failure) = secrets::leak(step, &leaked) {
             result = secrets::refuse_output(result, failure);
         }
         let mut measurement = self.measurement(&pending.task, timing, pending.attempt.retries(), own);
+        measurement.spent = spent;
         if let Some(settled) = &pending.expect {
             result = result::compare(settled, &measurement, result);
+        }
+        if result.value.is_ok() {
+            for (asked, answered) in &pending.to_keep {
+                driver.keep_answer(asked, answered);
+            }
         }
         let tries = pending.attempt.number - pending.attempt.base;
         let pause = match &result.value {
             // A call that held a step which may not run twice is not made again.
-            Err(failure) if failure.kind != FailureKind::Crash => {
+            // Nor is what a record does not have asked for again.
+            Err(failure) if !matches!(failure.kind, FailureKind::Crash | FailureKind::Replay) => {
                 let meta = |name: &str| {
                     measurement.own.iter().find(|(known, _)| *known == name).map(|own| own.1.clone())
                 };
@@ -362,12 +463,21 @@ impl Executor<'_> {
             Ok(pause) => pause,
             Err(why) => {
                 measurement.own.extend(why.map(|why| (names::NOT_RETRIED, why.into())));
-                return self.finish(driver, &pending.task, &measurement, result);
+                let has_gone_well = result.value.is_ok();
+                let mut sealed = result::seal(driver, &measurement, result, self.state_name(&pending.task))?;
+                if let Some((name, thread)) = pending.thread.filter(|_| has_gone_well) {
+                    let conversation = driver.keep(&thread.value())?;
+                    sealed.output.thread =
+                        Some(Box::new(ContinuedThread { name: name.into(), conversation }));
+                }
+                return Ok(self.finish_sealed(&pending.task, sealed));
             }
         };
         // What the provider asks for is not shortened.
         let asked_for = transient.map_or(0, |pause| i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4));
-        let until = driver.moment().time.saturating_add(pause.max(asked_for));
+        // Nobody has to be waited for where a record answers.
+        let pause = if is_replayed { 0 } else { pause.max(asked_for) };
+        let until = driver.moment().time.saturating_add(pause);
         let output = result::seal(driver, &measurement, result, None)?.output;
         // What the agent said is not asked for once more where it was only out of reach.
         let kind = EventKind::Retrying { output, until, keeps_exchanges: transient.is_some() };
@@ -382,15 +492,25 @@ impl Executor<'_> {
         mut conversation: Box<AgentConversation>,
         exchange: ExchangeResult,
     ) -> Result<Next, D::Error> {
-        let ExchangeResult { result, timing, meta, .. } = exchange;
-        let passed = pending.began.until(driver.moment());
+        let ExchangeResult { result, timing, meta, spent, .. } = exchange;
+        let held = conversation.asks_agent()
+            && driver.admit(&pending.task.at, &spent, conversation.call()) != CallAdmission::Now;
+        let now = driver.moment();
+        let passed = pending.began.until(now);
         let mut own = pending.own.clone();
         own.extend(meta);
         let retries = pending.attempt.retries();
-        let measurement = self.measurement(&pending.task, timing.unwrap_or(passed), retries, own);
+        // What nobody had to be asked for took no time.
+        let timing = timing.unwrap_or_else(|| now.until(now));
+        let mut measurement = self.measurement(&pending.task, timing, retries, own);
+        measurement.spent = spent;
         let output = result::seal(driver, &measurement, result, None)?.output;
-        let kind = EventKind::Exchanged { number: conversation.exchanges(), output };
+        let kind = EventKind::Exchanged { number: conversation.exchanges(), held, output };
         let at = pending.task.at.clone();
+        if held {
+            // It goes on behind this, and is told then why it has to wait.
+            return Ok(super::record(at, kind, Durability::Now));
+        }
         let before = Some(Recording { at, kind, durability: Durability::Now, envelope: None });
         // All answers together take no longer than the step may.
         let left = pending.limits.timeout.map(|timeout| timeout.saturating_sub(passed.elapsed));
@@ -400,10 +520,15 @@ impl Executor<'_> {
         } else {
             pending.left = left;
         }
-        let effect = conversation.ask(pending.left);
+        let effect = conversation.next(pending.left);
         let key = attempt_key(&pending.task, pending.attempt, conversation.exchanges());
+        pending.served = serve(driver, &key, pending.reads_kept(&conversation), || conversation.asked())?;
         pending.conversation = Some(conversation);
-        let effect = if pending.secret.is_some() { Effect::WithSecrets(Box::new(effect)) } else { effect };
+        let effect = match effect {
+            _ if pending.served.is_some() => Effect::Nothing,
+            effect if pending.secret.is_some() => Effect::WithSecrets(Box::new(effect)),
+            effect => effect,
+        };
         let pending = Pending(PendingStage::Attempt(Box::new(pending)));
         // Nobody is asked again before it is known for good what was said: a finished call is never made twice.
         let barrier = Barrier::Recorded;
@@ -417,6 +542,31 @@ fn attempt_key(task: &Task, attempt: Attempt, exchange: u32) -> EffectKey {
     EffectKey { at, as_of, attempt: attempt.number, role: Role::Act, exchange }
 }
 
+/// What answers in place of an agent: where its exchanges are recorded exactly what it was asked then, or nothing; else
+/// an answer that was kept.
+pub(super) fn serve<D: Driver>(
+    driver: &mut D,
+    key: &EffectKey,
+    reads_kept: bool,
+    asked: impl FnOnce() -> ExchangeRequest,
+) -> Result<Option<Served>, D::Error> {
+    Ok(match driver.recorded(key)? {
+        Some(record) => Some(match asked().answer_in(record) {
+            Ok(answered) => Served::Recorded(answered),
+            Err(failure) => Served::Nothing(failure),
+        }),
+        None if reads_kept => driver.kept_answer(&asked()).map(|answered| Served::Kept(answered.free())),
+        None => None,
+    })
+}
+
+impl PendingAttempt {
+    /// Whether an answer that was kept may answer next. What failed is asked anew: it was not what the step wants.
+    fn reads_kept(&self, conversation: &AgentConversation) -> bool {
+        self.keeps_answers && self.attempt.number == 1 && conversation.asks_agent()
+    }
+}
+
 /// What came of the last exchange with an agent.
 fn observe_exchange<D: Driver>(
     driver: &mut D,
@@ -424,14 +574,14 @@ fn observe_exchange<D: Driver>(
     pending: &mut PendingAttempt,
     exchange: ExchangeResult,
 ) -> ObservedAttempt {
-    let ExchangeResult { result, timing, meta, transient } = exchange;
+    let ExchangeResult { result, timing, meta, transient, spent } = exchange;
     let timing = timing.unwrap_or_else(|| pending.began.until(driver.moment()));
     let mut own = std::mem::take(&mut pending.own);
     own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
     // What the provider says counts more than what the file says.
     own.retain(|(name, _)| meta.iter().all(|(said, _)| said != name));
     own.extend(meta);
-    ObservedAttempt { result, timing, own, transient }
+    ObservedAttempt { result, timing, own, transient, spent }
 }
 
 /// Whether an attempt must not be made again without anybody knowing, not even after a power loss: it may not be
@@ -458,14 +608,26 @@ fn observe<D: Driver>(
     if let EffectResult::Refused(failure) = result {
         let timing = began.until(driver.moment());
         own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
-        return ObservedAttempt { result: StepResult::failed(failure), timing, own, transient: None };
+        return ObservedAttempt {
+            result: StepResult::failed(failure),
+            timing,
+            own,
+            transient: None,
+            spent: Spend::default(),
+        };
     }
     let (result, timing) = match result {
         EffectResult::Process(Ok(mut end)) => {
             let result = process_result(step, &mut end, &pending.limits, pending.cut_short.as_ref());
             own.extend(built_in_meta(step, pending.parameters.take(), end.timing, true));
             own.extend(result::usage(&end));
-            return ObservedAttempt { result, timing: end.timing, own, transient: None };
+            return ObservedAttempt {
+                result,
+                timing: end.timing,
+                own,
+                transient: None,
+                spent: Spend::default(),
+            };
         }
         EffectResult::Process(Err(failure)) => {
             let is_default = step.shell_program.is_none() && matches!(step.action, Action::Shell { .. });
@@ -480,7 +642,7 @@ fn observe<D: Driver>(
                 Err(failure) => StepResult::failed(limited(failure)),
             };
             own.extend(built_in_meta(step, pending.parameters.take(), timing, false));
-            return ObservedAttempt { result, timing, own, transient: None };
+            return ObservedAttempt { result, timing, own, transient: None, spent: Spend::default() };
         }
         EffectResult::Tool(answer, timing) => {
             own.extend(answer.version.map(|version| (names::TOOL_VERSION, version.into())));
@@ -489,22 +651,22 @@ fn observe<D: Driver>(
                 Err(failure) => StepResult::failed(limited(failure)),
             };
             own.push((names::TOOL_EXECUTION_TIME_MS, result::millis(timing.elapsed)));
-            return ObservedAttempt { result, timing, own, transient: None };
+            return ObservedAttempt { result, timing, own, transient: None, spent: Spend::default() };
         }
         EffectResult::Written(written, timing) => {
             let too_long = || Failure::new(FailureKind::File, "its path is too long");
-            let value = written.and_then(|()| pending.known.take().unwrap_or_else(|| Err(too_long())));
-            (StepResult::silent(value), Some(timing))
+            let known = |()| pending.known.take().unwrap_or_else(|| StepResult::failed(too_long()));
+            (written.map_or_else(StepResult::failed, known), Some(timing))
         }
-        EffectResult::Called(CallEnd { value, meta }, timing) => {
+        EffectResult::Called(CallEnd { value, meta, spent }, timing) => {
             let result = StepResult::silent(value.map_err(limited));
-            return ObservedAttempt { result, timing, own: meta, transient: None };
+            return ObservedAttempt { result, timing, own: meta, transient: None, spent };
         }
-        _ => (StepResult::silent(pending.known.take().unwrap_or_else(|| Ok(Value::NULL))), None),
+        _ => (pending.known.take().unwrap_or_else(|| StepResult::silent(Ok(Value::NULL))), None),
     };
     let timing = timing.unwrap_or_else(|| began.until(driver.moment()));
     own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
-    ObservedAttempt { result, timing, own, transient: None }
+    ObservedAttempt { result, timing, own, transient: None, spent: Spend::default() }
 }
 
 /// The time that a limit leaves to an attempt: its own, what is left of the limit, or none.
@@ -622,7 +784,16 @@ fn shell_process(
         arguments.push(text("-c"));
         arguments.push(script);
     }
-    ProcessSpec { program: text(program), arguments, files, env, cwd, stdin: None, limits }
+    ProcessSpec {
+        program: text(program),
+        arguments,
+        files,
+        env,
+        cwd,
+        stdin: None,
+        reports_usage: false,
+        limits,
+    }
 }
 
 /// The options that make a shell strict.

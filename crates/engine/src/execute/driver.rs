@@ -4,6 +4,7 @@
 //! driver that invents results replaces single evaluations and nothing else. No driver decides anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use threadline_expect::Settled;
 use threadline_flow::fields::Failure;
@@ -12,8 +13,10 @@ use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Scope, ScopeEntry, Session, Value};
 
-use super::effect::Attempt;
+use super::effect::{Attempt, EffectKey};
 use super::result::ClockReading;
+use super::{AgentCall, CallAdmission};
+use crate::agent::exchange::{Answered, ExchangeRecord, ExchangeRequest};
 use crate::evaluate::{self, Decision, EnteredFolder, FieldErrors, Resolved};
 use crate::event::{Address, Datum, Event, EventKind, KeptMaker, Seq};
 use crate::hash::Hash;
@@ -21,6 +24,7 @@ use crate::judge::{self, JudgedState, Judgement, Question, Verdict};
 use crate::machine::Task;
 use crate::replay::Evaluated;
 use crate::select::{self, Expansion};
+use crate::spend::Spend;
 use crate::view::{StateView, View, with_map};
 use crate::world::Answer;
 
@@ -121,6 +125,25 @@ pub trait Driver {
     /// The time, on both clocks.
     fn moment(&mut self) -> ClockReading;
 
+    /// Whether an agent may be asked once more in an execution, which has used `used` since the last event of its own:
+    /// what the machine says to it, the machines of the runs that called this one, and whoever lets so many calls begin
+    /// at once. Where nothing is spent there is no budget.
+    fn admit(&mut self, _at: &Address, _used: &Spend, _call: &AgentCall) -> CallAdmission {
+        CallAdmission::Now
+    }
+
+    /// The provider of an agent asks not to be asked for so long.
+    fn leave_alone(&mut self, _call: &AgentCall, _pause: Duration) {}
+
+    /// How often the judge of an execution could not be asked by now, this time included. A driver that does not count
+    /// that gives none, and the judge is not asked again.
+    fn unanswered(&mut self, _at: &Address) -> Option<u32> {
+        None
+    }
+
+    /// The judge of an execution is asked again after a pause, because of a failure.
+    fn judge_waits(&mut self, _at: &Address, _failure: &Failure, _pause: Duration) {}
+
     /// A number from 0 to 1 that spreads pauses.
     fn spread(&mut self) -> f64;
 
@@ -145,6 +168,22 @@ pub trait Driver {
     ) -> Result<Option<EarlierResult>, Self::Error> {
         Ok(None)
     }
+
+    /// What is recorded in place of an exchange with an agent; nothing where the agent itself is asked.
+    fn recorded(&mut self, _key: &EffectKey) -> Result<Option<ExchangeRecord>, Self::Error> {
+        Ok(None)
+    }
+
+    /// The answer that was kept of an agent that was asked exactly this.
+    fn kept_answer(&mut self, _asked: &ExchangeRequest) -> Option<Answered> {
+        None
+    }
+
+    /// Keeps an answer for whoever asks the same.
+    fn keep_answer(&mut self, _asked: &ExchangeRequest, _answered: &Answered) {}
+
+    /// Takes an exchange with an agent to record it. It asks for it when a record is made.
+    fn exchanged(&mut self, _key: &EffectKey, _exchange: &dyn Fn() -> (ExchangeRequest, Answered)) {}
 
     /// The values of all items of a list in order: null for an item that failed or was skipped.
     fn item_values(

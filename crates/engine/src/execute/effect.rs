@@ -12,9 +12,10 @@ use threadline_lang::Value;
 use threadline_flow::fields::{Failure, FailureKind};
 
 use super::result::Timing;
-use crate::evaluate::{FieldErrors, Request, ResolvedCall, ResolvedToolCall};
+use crate::evaluate::{FieldErrors, Request, ResolvedCall, ResolvedServer, ResolvedToolCall};
 use crate::event::{Address, Datum, Listed, Seq};
 use crate::select::{Expansion, ResolvedSource};
+use crate::spend::Spend;
 use crate::world::Answer;
 
 /// Names an effect among all effects of a run: the same key is the same effect, also after a crash.
@@ -72,12 +73,16 @@ impl fmt::Display for EffectKey {
 pub enum Effect {
     /// Nothing: what the attempt leaves is known already.
     Nothing,
+    /// Let time pass.
+    Pause(Duration),
     /// Run a program to its end.
     Process(ProcessSpec),
     /// Send a request and read the whole response.
     Request(RequestSpec),
-    /// `ResolvedCall` a tool of a server.
+    /// Call a tool of a server.
     Tool(ToolSpec),
+    /// Ask a server which tools it has.
+    ListTools(ListingSpec),
     /// Read a file of the project.
     ReadFile(ReadSpec),
     /// Write a file of the project.
@@ -162,9 +167,17 @@ pub struct ProcessSpec {
     pub cwd: Option<String>,
     /// The bytes of its standard input; without them it has none.
     pub stdin: Option<String>,
+    /// Whether it may report what it used, in a private file that is named by [`USAGE_VARIABLE`] in its environment.
+    pub reports_usage: bool,
     /// How long it may run and how much it may print.
     pub limits: EffectLimits,
 }
+
+/// The variable that names the file in which a program reports what it used.
+pub const USAGE_VARIABLE: &str = "THREADLINE_USAGE";
+
+/// The most bytes that such a report may have.
+pub const MAX_USAGE_REPORT: u64 = 64 << 10;
 
 /// Bounds on an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +204,15 @@ pub struct RequestSpec {
 pub struct ToolSpec {
     /// The server, the tool and its parameters.
     pub call: ResolvedToolCall,
+    /// Bounds on the answer.
+    pub limits: EffectLimits,
+}
+
+/// A server to ask for its tools.
+#[derive(Debug, Clone)]
+pub struct ListingSpec {
+    /// The server to ask.
+    pub server: ResolvedServer,
     /// Bounds on the answer.
     pub limits: EffectLimits,
 }
@@ -289,6 +311,8 @@ pub enum EffectResult {
     Response(Result<Response, Failure>, Timing),
     /// The answer of a tool.
     Tool(ToolAnswer, Timing),
+    /// The tools of a server as it describes them, or why they are not known.
+    Tools(Result<Value, Failure>, Timing),
     /// The text of a file, or why it could not be read.
     Read(Result<String, Failure>, Timing),
     /// Whether a file was written.
@@ -326,6 +350,8 @@ pub struct ProcessEnd {
     pub cpu_time: Duration,
     /// The most memory that it held, in bytes.
     pub max_memory: u64,
+    /// What it reported of what it used, or why that cannot be read.
+    pub usage: Option<Result<String, String>>,
     /// When it ran.
     pub timing: Timing,
 }
@@ -334,7 +360,7 @@ impl ProcessEnd {
     /// The end of a program that was never run and printed this.
     pub(crate) fn printed(ending: ProcessEnding, stdout: &str, timing: Timing) -> Self {
         let (stdout, stderr) = (Ok(stdout.into()), Vec::new());
-        Self { ending, stdout, stderr, cpu_time: Duration::ZERO, max_memory: 0, timing }
+        Self { ending, stdout, stderr, cpu_time: Duration::ZERO, max_memory: 0, usage: None, timing }
     }
 }
 
@@ -435,6 +461,8 @@ pub struct CallEnd {
     pub value: Result<Value, Failure>,
     /// Meta data about it.
     pub meta: Vec<(&'static str, Value)>,
+    /// What it spent on agents.
+    pub spent: Spend,
 }
 
 /// The items that were chosen.

@@ -1,25 +1,29 @@
 //! Loops: the limits that hold for one, and the judgement of each state.
 
+use std::time::Duration;
+
 use ecow::eco_format;
 use threadline_flow::model::{Evaluator, Judge, Moment};
 use threadline_lang::diag::excerpt;
 use threadline_lang::{Scope, Session};
 
-use super::attempt::{limits_of, shorten};
+use super::attempt::{limits_of, serve, shorten};
 use super::effect::{Effect, EffectKey, EffectResult, Role};
-use super::result::ClockReading;
+use super::result::{ClockReading, some_spent};
 use super::{
-    Barrier, Driver, Durability, EarlierResult, EnterFolder, Executor, FieldEvaluation, Next, Pending,
-    PendingStage, Performance,
+    AgentCall, Barrier, CallAdmission, Driver, Durability, EarlierResult, EnterFolder, Executor,
+    FieldEvaluation, Next, Pending, PendingStage, Performance,
 };
 use super::{keep_computed, record, secrets};
 use crate::agent::chat::Chat;
+use crate::agent::exchange::{Answered, AskedAgent, ExchangeRequest, Served};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
-use crate::evaluate::{self, Act, Resolved};
+use crate::evaluate::{self, Act, Resolved, RetryPlan};
 use crate::event::{Address, ERROR, EventKind, JudgeReply, JudgedEvent, KeptMaker};
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::{Outcome, Task};
 use crate::replay::Evaluated;
+use crate::spend::Spend;
 use crate::view::{Limit, View};
 use crate::world::Answer;
 
@@ -29,10 +33,22 @@ pub(super) struct PendingVerdict {
     pub(super) view: View,
     pub(super) question: Question,
     provider: Box<dyn Provider>,
+    asking: AskedJudge,
+    /// Who is asked, and how often that may be.
+    call: AgentCall,
     cut_short: Option<Limit>,
     began: ClockReading,
     /// What the question had to compute.
     pub(super) computed: Vec<Answer>,
+}
+
+/// What a judge is asked.
+struct AskedJudge {
+    key: EffectKey,
+    /// The question, as data.
+    asked: ExchangeRequest,
+    /// What answers in its place, or why nothing does.
+    served: Option<Served>,
 }
 
 /// What came of asking a judge; nothing for a state that has none.
@@ -69,7 +85,7 @@ impl Executor<'_> {
             }
             Err(errors) => {
                 self.report(driver, &Address::default(), &errors);
-                self.end(driver, Outcome::Failed, (None, 0), view)
+                self.end(driver, Outcome::Failed, (None, 0), &Spend::default(), view)
             }
         }
     }
@@ -116,24 +132,43 @@ impl Executor<'_> {
             }
         };
         let limits = limits_of(&question.resolved);
-        let Resolved { act: Act::Agent { agent, message }, env, cwd, .. } = &question.resolved else {
+        let Resolved { act: Act::Agent { agent, message, .. }, env, cwd, .. } = &question.resolved else {
             let verdict = Verdict::error("nobody was asked");
             return self.record_judgement(driver, task, &view, JudgeOutcome::of(verdict, computed));
         };
+        let call = agent.call();
+        match driver.admit(&task.at, &Spend::default(), &call) {
+            CallAdmission::Now => {}
+            CallAdmission::Later(pause) => {
+                let pause = super::no_longer_than(pause, view.limit, driver.moment().time);
+                return Ok(Next::Later(task.at, pause));
+            }
+            CallAdmission::OverBudget(reached) => return Ok(Next::Hold(task.at, reached)),
+        }
         let mut provider = agent::provider(agent.clone());
         let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
-        let effect = provider.ask(&Chat::new(message.clone(), None), surroundings);
+        let chat = Chat::new(message.clone(), None);
+        let asked = ExchangeRequest::message(&AskedAgent::new(agent, &surroundings), &chat);
+        let effect = provider.ask(&chat, surroundings);
         let (at, as_of) = (task.at.clone(), task.as_of);
         let key = EffectKey { at, as_of, attempt: 1, role: Role::Judge, exchange: 0 };
+        let served = serve(driver, &key, self.keeps_verdicts(judge), || asked.clone())?;
         // What is judged is on disk before the judge hears of it: the action is not done again.
         let barrier = Barrier::Event(view.as_of);
         let began = driver.moment();
         // The judge runs in the surroundings of the state, whose fields are those of an attempt.
         let reads_secrets = self.reads_secrets(&task, &[Moment::Attempt, Moment::Judgement]);
-        let effect = if reads_secrets { Effect::WithSecrets(Box::new(effect)) } else { effect };
-        let pending = PendingVerdict { task, view, question, provider, cut_short, began, computed };
+        let effect = match effect {
+            _ if served.is_some() => Effect::Nothing,
+            effect if reads_secrets => Effect::WithSecrets(Box::new(effect)),
+            effect => effect,
+        };
+        let performed = key.clone();
+        let asking = AskedJudge { key, asked, served };
+        let pending =
+            PendingVerdict { task, view, question, provider, asking, call, cut_short, began, computed };
         let pending = Pending(PendingStage::Judge(Box::new(pending)));
-        Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
+        Ok(Next::Perform(Box::new(Performance { before: None, barrier, key: performed, effect, pending })))
     }
 
     /// The judge has answered, or failed to.
@@ -143,21 +178,44 @@ impl Executor<'_> {
         pending: PendingVerdict,
         result: EffectResult,
     ) -> Result<Next, D::Error> {
-        let PendingVerdict { task, view, question, provider, cut_short, began, computed } = pending;
+        let PendingVerdict { task, view, question, provider, asking, call, cut_short, began, computed } =
+            pending;
         let limits = limits_of(&question.resolved);
         let (result, leaked) = result.split_leaked();
-        let refused = match &result {
-            EffectResult::Refused(failure) => Some(failure.clone()),
+        let refused = match (&result, &asking.served) {
+            (EffectResult::Refused(failure), _) | (_, Some(Served::Nothing(failure))) => {
+                Some(failure.clone())
+            }
             _ => secrets::leak(self.step(&task), &leaked),
         };
         let reading = Reading { limits: &limits, cut_short: cut_short.as_ref(), accepts_exit_codes: false };
-        let reply = provider.reply(result, &reading);
+        let reply = match &asking.served {
+            Some(Served::Recorded(answered) | Served::Kept(answered)) => answered.reply(0),
+            _ => provider.reply(result, &reading),
+        };
+        if let (Some(pause), None) = (reply.transient.filter(|pause| !pause.is_zero()), &asking.served) {
+            driver.leave_alone(&call, pause);
+        }
+        if let (Some(asked_for), Err(failure), None, None) =
+            (reply.transient, &reply.answer, &asking.served, &refused)
+            && let Some(pause) = next_pause(driver, &task.at, asked_for)
+        {
+            // Nothing was said and nothing is paid: it has not been asked yet.
+            let pause = super::no_longer_than(Some(pause), view.limit, driver.moment().time);
+            driver.judge_waits(&task.at, failure, pause.unwrap_or_default());
+            return Ok(Next::Later(task.at, pause));
+        }
+        if refused.is_none() {
+            driver.exchanged(&asking.key, &|| (asking.asked.clone(), Answered::of_reply(&reply)));
+        }
         let timing = reply.timing.unwrap_or_else(|| began.until(driver.moment()));
+        let answered = asking.served.is_none().then(|| Answered::of_reply(&reply));
         let recorded = JudgeReply {
             answer: reply.printed.as_ref().map(|printed| driver.keep(printed)).transpose()?,
             stderr: reply.stderr.as_ref().map(|stderr| driver.keep(stderr)).transpose()?,
             elapsed_ms: u64::try_from(timing.elapsed.as_millis()).unwrap_or(u64::MAX),
             asked: Some(question.asked()),
+            spent: some_spent(&reply.spent()),
         };
         let verdict = match refused.map_or(reply.answer, Err) {
             Ok(text) => question.answered(&text),
@@ -168,8 +226,19 @@ impl Executor<'_> {
                 Verdict::error(eco_format!("the judge `{agent}` gave no answer: {}{said}", failure.message))
             }
         };
+        if let (Some(answered), Some(Evaluator::Agent(judge))) = (answered, self.step(&task).evaluator())
+            && self.keeps_verdicts(judge)
+            && verdict.verdict != ERROR
+        {
+            driver.keep_answer(&asking.asked, &answered);
+        }
         let outcome = JudgeOutcome { reply: Some(recorded), ..JudgeOutcome::of(verdict, computed) };
         self.record_judgement(driver, task, &view, outcome)
+    }
+
+    /// Whether what a judge says is kept for later runs.
+    fn keeps_verdicts(self, judge: &Judge) -> bool {
+        self.plan.workflow.agent(&judge.agent.value).is_some_and(|agent| agent.cache)
     }
 
     fn record_judgement<D: Driver>(
@@ -202,6 +271,13 @@ impl Executor<'_> {
         let durability = if is_awaited { Durability::Now } else { Durability::Later };
         Ok(record(task.at, EventKind::Judged(Box::new(judged)), durability))
     }
+}
+
+/// How long to wait before a judge that could not answer is asked again; none when it was asked often enough.
+fn next_pause<D: Driver>(driver: &mut D, at: &Address, asked_for: Duration) -> Option<Duration> {
+    let tries = driver.unanswered(at)?;
+    // What the provider asks for is not shortened.
+    RetryPlan::PASSING.pause(tries, driver.spread()).map(|pause| pause.max(asked_for))
 }
 
 /// What a judge said in an earlier run, where it was asked the same and had an answer.

@@ -18,13 +18,14 @@ pub mod effect;
 mod items;
 mod judging;
 mod outcome;
-mod response;
+pub(crate) mod response;
 pub mod result;
 mod secrets;
 pub mod wire;
 
 use std::time::Duration;
 
+use ecow::EcoString;
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
 use threadline_flow::model::{Action, ForEach, Step};
 use threadline_flow::plan::Plan;
@@ -32,10 +33,11 @@ use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Scope, Session, Value};
 
 use crate::evaluate::{self, Decision, FieldErrors};
-use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, Seq};
-use crate::machine::{Command, Outcome, Pause, Task};
+use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, Millis, SafeEvents, Seq};
+use crate::machine::{BudgetReached, Command, Outcome, Pause, Task};
 use crate::replay::Evaluated;
-use crate::view::View;
+use crate::spend::Spend;
+use crate::view::{Limit, View};
 use crate::world::Answer;
 #[cfg(feature = "testing")]
 pub(crate) use attempt::is_costly;
@@ -46,7 +48,7 @@ pub use driver::{
 use effect::{Attempt, Effect, EffectKey, EffectResult, WorktreeEntry};
 pub use items::{PRINTED_FORMAT, item_result};
 pub use response::result as response_result;
-use result::{ClockReading, Measurement, StepResult, Timing};
+use result::{ClockReading, Measurement, StepResult, Timing, some_spent};
 
 /// How soon an event has to be safe. Events are written in the order in which they are appended, whatever this says.
 ///
@@ -89,17 +91,14 @@ pub enum Barrier {
 }
 
 impl Barrier {
-    /// The event that has to be written, 0 for none, when `recorded` was recorded before.
-    pub fn awaits_written(self, recorded: Option<Seq>) -> Seq {
-        if self == Self::Written { recorded.unwrap_or(0) } else { 0 }
-    }
-
-    /// The event that has to be on disk, 0 for none, when `recorded` was recorded before.
-    pub fn awaits(self, recorded: Option<Seq>) -> Seq {
+    /// What has to be safe when `recorded` was recorded before.
+    pub fn awaits(self, recorded: Option<Seq>) -> SafeEvents {
+        let recorded = recorded.unwrap_or(0);
         match self {
-            Self::Nothing | Self::Written => 0,
-            Self::Recorded => recorded.unwrap_or(0),
-            Self::Event(seq) => seq,
+            Self::Nothing => SafeEvents::default(),
+            Self::Written => SafeEvents { written: recorded, durable: 0 },
+            Self::Recorded => SafeEvents { written: recorded, durable: recorded },
+            Self::Event(seq) => SafeEvents { written: seq, durable: seq },
         }
     }
 }
@@ -128,8 +127,34 @@ pub enum Next {
     Pause(Address, Pause),
     /// Wait until somebody decides what becomes of an execution.
     Ask(Address),
+    /// Ask no agent for an execution until its budget allows it.
+    Hold(Address, BudgetReached),
+    /// Begin the same after this time, or when another call of the agent is over.
+    Later(Address, Option<Duration>),
     /// Nothing: the run was told to end, and the command is carried out when it goes on.
     Leave,
+}
+
+/// An agent that is asked, and how often it may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCall {
+    /// Its name in the workflow.
+    pub agent: EcoString,
+    /// How many executions may ask it at once.
+    pub max_parallel: Option<u64>,
+    /// How many requests it may be sent in a minute.
+    pub requests_per_minute: Option<u64>,
+}
+
+/// What is said to one more call of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallAdmission {
+    /// It begins at once.
+    Now,
+    /// It begins after this time, or when another call of the agent is over.
+    Later(Option<Duration>),
+    /// A budget is used up.
+    OverBudget(BudgetReached),
 }
 
 /// A command whose effect is being performed.
@@ -159,11 +184,10 @@ impl<'p> Executor<'p> {
         Self { plan }
     }
 
-    /// The event that has to be on disk before a command begins, 0 for none: nothing is evaluated or performed because of
-    /// an event that a crash may still take away. What only follows from events is recorded behind them, and a judgement
-    /// behind what it looked at.
-    pub fn awaits(self, command: &Command, view: &View) -> Seq {
-        match command {
+    /// What has to be safe before a command begins: nothing is evaluated or performed because of an event that a crash may
+    /// still take away. What only follows from events is recorded behind them, and a judgement behind what it looked at.
+    pub fn awaits(self, command: &Command, view: &View) -> SafeEvents {
+        let durable = match command {
             Command::Decide(task)
             | Command::Expand(task)
             | Command::Start { task, .. }
@@ -172,7 +196,16 @@ impl<'p> Executor<'p> {
             Command::ResolveLimits | Command::RecordOutcome(_) => view.as_of,
             Command::End { outcome, .. } if self.has_exports(*outcome) => view.as_of,
             _ => 0,
+        };
+        let SafeEvents { mut written, durable: settled } = view.earlier_ends;
+        if let Command::Start { task, .. } = command
+            && !self.plan.workflow.allow.commands
+            && item_in_worktree(self.plan, &task.at).is_none()
+        {
+            // Its start is recorded behind those ends, and nothing happens before that is written.
+            written = 0;
         }
+        SafeEvents { written, durable: durable.max(settled) }
     }
 
     fn has_exports(self, outcome: Outcome) -> bool {
@@ -249,8 +282,8 @@ impl<'p> Executor<'p> {
             Command::ResolveLimits => self.resolve_limits(driver, &view),
             Command::Judge(task) => self.judge(driver, task, view),
             Command::RecordOutcome(outcome) => self.record_outcome(driver, &outcome),
-            Command::End { outcome, ended, failed_items } => {
-                self.end(driver, outcome, (ended, failed_items), &view)
+            Command::End { outcome, ended, failed_items, spent } => {
+                self.end(driver, outcome, (ended, failed_items), &spent, &view)
             }
         }
     }
@@ -347,6 +380,7 @@ impl<'p> Executor<'p> {
         driver: &mut D,
         outcome: Outcome,
         (ended, failed_items): (Option<LoopEnd>, u64),
+        spent: &Spend,
         view: &View,
     ) -> Result<Next, D::Error> {
         let mut outcome = outcome;
@@ -363,7 +397,13 @@ impl<'p> Executor<'p> {
                 }
             }
         }
-        let kind = EventKind::RunEnded { outcome, exports, ended, failed_items: Some(failed_items) };
+        let kind = EventKind::RunEnded {
+            outcome,
+            exports,
+            ended,
+            failed_items: Some(failed_items),
+            spent: some_spent(spent),
+        };
         Ok(record(Address::default(), kind, Durability::Now))
     }
 
@@ -519,8 +559,13 @@ impl<'p> Executor<'p> {
         retries: u32,
         own: Vec<(&'static str, Value)>,
     ) -> Measurement {
-        Measurement { node_type: node_type(self.step(task)), timing, retries, own }
+        Measurement { node_type: node_type(self.step(task)), timing, retries, own, spent: Spend::default() }
     }
+}
+
+/// A pause, cut short where the time around it is over before: that is noticed then.
+fn no_longer_than(pause: Option<Duration>, limit: Option<Limit>, now: Millis) -> Option<Duration> {
+    pause.map(|pause| limit.map_or(pause, |limit| pause.min(limit.left(now))))
 }
 
 fn record(at: Address, kind: EventKind, durability: Durability) -> Next {

@@ -68,7 +68,7 @@ fn refusal(status: u16, reason: Option<&str>, text: &str) -> String {
 
 /// What the answer of a tool leaves: its structured content; without that its texts, one as a text and several as a
 /// list. An answer that says that it is an error is a failure.
-pub(super) fn tool_result(answer: &Value, max_answer: u64) -> StepResult {
+pub(crate) fn tool_result(answer: &Value, max_answer: u64) -> StepResult {
     if answer.size() > max_answer {
         let message = format!("the answer is larger than {max_answer} bytes");
         return StepResult::failed(Failure::new(FailureKind::OutputTooLarge, message));

@@ -15,6 +15,7 @@ use super::Driver;
 use super::effect::{EffectLimits, ProcessEnd, ProcessEnding, Stream};
 use crate::evaluate::{self, Wanted};
 use crate::event::{Address, Datum, JudgeReply, JudgedEvent, Millis, Output, Status};
+use crate::spend::Spend;
 use crate::view::Limit;
 
 /// The result of an attempt before it is stored.
@@ -87,6 +88,8 @@ pub struct Measurement {
     pub retries: u32,
     /// What the kind of step adds to the meta data.
     pub own: Vec<(&'static str, Value)>,
+    /// What agents used for it.
+    pub spent: Spend,
 }
 
 /// An envelope as the journal keeps it, and as it is read by name.
@@ -113,8 +116,15 @@ pub(super) fn seal<D: Driver>(
         output: result.output.as_ref().map(|output| driver.keep(output)).transpose()?,
         stderr: result.stderr.as_ref().map(|stderr| driver.keep(stderr)).transpose()?,
         meta: meta.clone(),
+        spent: some_spent(&measurement.spent),
+        thread: None,
     };
     Ok(Sealed { output, envelope: envelope(value, result.output, result.stderr, meta) })
+}
+
+/// What was spent, if anything was.
+pub(crate) fn some_spent(spent: &Spend) -> Option<Box<Spend>> {
+    (!spent.is_nothing()).then(|| Box::new(spent.clone()))
 }
 
 /// The envelope of a step that does not run.
@@ -125,7 +135,7 @@ pub(super) fn seal_skipped<D: Driver>(
 ) -> Result<Output, D::Error> {
     let meta = meta(Status::Skipped, measurement, None, Some((names::REASON, reason)));
     let value = driver.keep(&Value::NULL)?;
-    Ok(Output { status: Status::Skipped, value, output: None, stderr: None, meta })
+    Ok(Output { status: Status::Skipped, value, output: None, stderr: None, meta, spent: None, thread: None })
 }
 
 /// What a step left as it is read by name: its value and meta data, and what every step has beside them.
@@ -250,7 +260,9 @@ pub(super) fn compare(settled: &Settled, measurement: &Measurement, result: Step
     let message = match evaluate::expected(settled, &compared, Wanted::Unmet) {
         Err(why) => format!("`expect` cannot be evaluated: {why}"),
         Ok(outcomes) if outcomes.is_empty() => return result,
-        Ok(outcomes) => outcomes.iter().map(describe_unmet).collect::<Vec<_>>().join("\n"),
+        Ok(outcomes) => {
+            outcomes.iter().map(|outcome| describe_unmet("expect", outcome)).collect::<Vec<_>>().join("\n")
+        }
     };
     // What it printed can still be read.
     let output = printed.cloned();
@@ -258,13 +270,13 @@ pub(super) fn compare(settled: &Settled, measurement: &Measurement, result: Step
     StepResult { value, output, stderr: result.stderr }
 }
 
-/// Why an expectation is not met: a sentence, and the tree where that says more.
-fn describe_unmet(outcome: &ExpectationOutcome) -> String {
+/// Why an expectation behind a key is not met: a sentence, and the tree where that says more.
+pub(crate) fn describe_unmet(key: &str, outcome: &ExpectationOutcome) -> String {
     let (answer, reason) = (outcome.answer.words(), &outcome.reason);
     // One that stands alone has no name of its own.
     let name = Some(&outcome.name).filter(|name| *name != ALONE);
     let name = name.map_or(String::new(), |name| format!(" ({name})"));
-    let sentence = format!("`expect`{name} is {answer}: {reason}");
+    let sentence = format!("`{key}`{name} is {answer}: {reason}");
     if outcome.tree.children.is_empty() { sentence } else { format!("{sentence}\n{}", outcome.tree) }
 }
 

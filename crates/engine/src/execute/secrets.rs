@@ -76,7 +76,7 @@ impl Executor<'_> {
                 );
                 if let (Some(again), Some(masked)) = (&mut again.conversation, &pending.conversation) {
                     again.follow(masked);
-                    effect = again.ask(pending.left);
+                    effect = again.next(pending.left);
                 }
                 if let Effect::WriteFile(_) = effect {
                     // The size of what is written; the text with masks has another one.
@@ -96,7 +96,8 @@ impl Executor<'_> {
                     }
                 };
                 let limits = limits_of(&pending.question.resolved);
-                let Resolved { act: Act::Agent { agent, message }, env, cwd, .. } = question.resolved else {
+                let Resolved { act: Act::Agent { agent, message, .. }, env, cwd, .. } = question.resolved
+                else {
                     return Ok(nothing_to_reveal());
                 };
                 let surroundings = AgentSurroundings { env, cwd, limits };

@@ -36,9 +36,9 @@ impl fmt::Display for EffectWireError {
 
 impl std::error::Error for EffectWireError {}
 
-type Read<T> = Result<T, EffectWireError>;
+type WireResult<T> = Result<T, EffectWireError>;
 
-fn wrong<T>(message: impl Into<String>) -> Read<T> {
+fn wrong<T>(message: impl Into<String>) -> WireResult<T> {
     Err(EffectWireError(message.into()))
 }
 
@@ -50,7 +50,9 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
         Effect::ReadFile(spec) => ("read_file", Value::record([("path", spec.path.as_str().into())])),
         Effect::WriteFile(spec) => ("write_file", file_spec(spec)),
         Effect::Nothing
+        | Effect::Pause(_)
         | Effect::Tool(_)
+        | Effect::ListTools(_)
         | Effect::Workflow(_)
         | Effect::ReadItems(_)
         | Effect::EnterWorktree { .. }
@@ -72,7 +74,7 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
 }
 
 /// The effect that [`encode_effect`] wrote.
-pub fn decode_effect(value: &Value) -> Read<(EffectKey, Effect)> {
+pub fn decode_effect(value: &Value) -> WireResult<(EffectKey, Effect)> {
     let fields = ExactKeys::of(value, &["v", "at", "as_of", "attempt", "role", "exchange", "kind", "spec"])?;
     fields.version()?;
     let role = fields.text("role")?;
@@ -118,6 +120,7 @@ pub fn encode_result(result: &EffectResult) -> Option<Value> {
         | EffectResult::Refused(_)
         | EffectResult::Leaked(..)
         | EffectResult::Tool(..)
+        | EffectResult::Tools(..)
         | EffectResult::Called(..)
         | EffectResult::Items(_)
         | EffectResult::Worktree(_)
@@ -127,7 +130,7 @@ pub fn encode_result(result: &EffectResult) -> Option<Value> {
 }
 
 /// The result that [`encode_result`] wrote.
-pub fn decode_result(value: &Value) -> Read<EffectResult> {
+pub fn decode_result(value: &Value) -> WireResult<EffectResult> {
     let fields = ExactKeys::of(value, &["v", "kind", "data"])?;
     fields.version()?;
     let data = fields.get("data")?;
@@ -170,19 +173,24 @@ fn process_spec(spec: &ProcessSpec) -> Value {
         ("env", variables(&spec.env)),
         ("cwd", optional_text(spec.cwd.as_deref())),
         ("stdin", optional_text(spec.stdin.as_deref())),
+        ("reports_usage", spec.reports_usage.into()),
         ("limits", limits(&spec.limits)),
     ])
 }
 
-fn read_process_spec(value: &Value) -> Read<ProcessSpec> {
-    let fields = ExactKeys::of(value, &["program", "arguments", "files", "env", "cwd", "stdin", "limits"])?;
+fn read_process_spec(value: &Value) -> WireResult<ProcessSpec> {
+    let fields = ExactKeys::of(
+        value,
+        &["program", "arguments", "files", "env", "cwd", "stdin", "reports_usage", "limits"],
+    )?;
     Ok(ProcessSpec {
         program: read_pieces(fields.get("program")?)?,
-        arguments: fields.list("arguments")?.iter().map(read_pieces).collect::<Read<_>>()?,
-        files: fields.list("files")?.iter().map(read_pieces).collect::<Read<_>>()?,
-        env: fields.list("env")?.iter().map(read_variable).collect::<Read<_>>()?,
+        arguments: fields.list("arguments")?.iter().map(read_pieces).collect::<WireResult<_>>()?,
+        files: fields.list("files")?.iter().map(read_pieces).collect::<WireResult<_>>()?,
+        env: fields.list("env")?.iter().map(read_variable).collect::<WireResult<_>>()?,
         cwd: fields.optional_text("cwd")?,
         stdin: fields.optional_text("stdin")?,
+        reports_usage: fields.get("reports_usage")?.as_bool() == Some(true),
         limits: read_limits(fields.get("limits")?)?,
     })
 }
@@ -195,7 +203,7 @@ fn pieces(pieces: &Pieces) -> Value {
     }))
 }
 
-fn read_pieces(value: &Value) -> Read<Pieces> {
+fn read_pieces(value: &Value) -> WireResult<Pieces> {
     let Some(list) = value.as_list() else { return wrong("a text is no list of pieces") };
     let piece = |piece: &Value| {
         if let Some(text) = piece.as_str() {
@@ -219,7 +227,7 @@ fn variables(env: &[(EcoString, Option<String>)]) -> Value {
     )
 }
 
-fn read_variable(value: &Value) -> Read<(EcoString, Option<String>)> {
+fn read_variable(value: &Value) -> WireResult<(EcoString, Option<String>)> {
     match value.as_list() {
         Some([name, value]) if value.is_null() || value.as_str().is_some() => match name.as_str() {
             Some(name) => Ok((name.into(), value.as_str().map(str::to_owned))),
@@ -243,7 +251,7 @@ fn request_spec(spec: &RequestSpec) -> Value {
     ])
 }
 
-fn read_request_spec(value: &Value) -> Read<RequestSpec> {
+fn read_request_spec(value: &Value) -> WireResult<RequestSpec> {
     let fields = ExactKeys::of(value, REQUEST_KEYS)?;
     let method = fields.text("method")?;
     let Some(method) = METHODS.iter().map(|known| known.name).find(|known| *known == method) else {
@@ -256,7 +264,7 @@ fn read_request_spec(value: &Value) -> Read<RequestSpec> {
         body: fields.optional_text("body")?,
         hosts: HostPolicy {
             is_data: fields.bool("is_host_data")?,
-            known: fields.list("known_hosts")?.iter().map(read_host).collect::<Read<_>>()?,
+            known: fields.list("known_hosts")?.iter().map(read_host).collect::<WireResult<_>>()?,
         },
     };
     Ok(RequestSpec { request, limits: read_limits(fields.get("limits")?)? })
@@ -264,7 +272,7 @@ fn read_request_spec(value: &Value) -> Read<RequestSpec> {
 
 const REQUEST_KEYS: &[&str] = &["method", "url", "headers", "body", "is_host_data", "known_hosts", "limits"];
 
-fn read_host(value: &Value) -> Read<EcoString> {
+fn read_host(value: &Value) -> WireResult<EcoString> {
     value.as_str().map_or_else(|| wrong("a host is a text"), |host| Ok(host.into()))
 }
 
@@ -275,7 +283,7 @@ fn header_lines(headers: &[(EcoString, String)]) -> Value {
     Value::sequence(headers.iter().map(line))
 }
 
-fn read_header_lines(lines: &[Value]) -> Read<Vec<(EcoString, String)>> {
+fn read_header_lines(lines: &[Value]) -> WireResult<Vec<(EcoString, String)>> {
     let line = |line: &Value| match line.as_list() {
         Some([name, value]) => match (name.as_str(), value.as_str()) {
             (Some(name), Some(value)) => Ok((name.into(), value.to_owned())),
@@ -296,7 +304,7 @@ fn file_spec(spec: &FileSpec) -> Value {
     ])
 }
 
-fn read_file_spec(value: &Value) -> Read<FileSpec> {
+fn read_file_spec(value: &Value) -> WireResult<FileSpec> {
     let fields = ExactKeys::of(value, &["path", "content", "mode", "create_dirs", "cwd"])?;
     Ok(FileSpec {
         path: fields.text("path")?.to_owned(),
@@ -315,7 +323,7 @@ fn limits(limits: &EffectLimits) -> Value {
     ])
 }
 
-fn read_limits(value: &Value) -> Read<EffectLimits> {
+fn read_limits(value: &Value) -> WireResult<EffectLimits> {
     let fields = ExactKeys::of(value, &["timeout_ms", "idle_timeout_ms", "max_output"])?;
     Ok(EffectLimits {
         timeout: fields.optional_int("timeout_ms")?.map(Duration::from_millis),
@@ -331,18 +339,25 @@ fn process_end(end: &ProcessEnd) -> Value {
         Ok(written) => Value::record([("ok", bytes(written))]),
         Err(why) => Value::record([("error", why.as_str().into())]),
     };
+    let usage = match &end.usage {
+        None => Value::NULL,
+        Some(Ok(report)) => Value::record([("ok", report.as_str().into())]),
+        Some(Err(why)) => Value::record([("error", why.as_str().into())]),
+    };
     Value::record([
         ("ending", ending(&end.ending)),
         ("stdout", stdout),
         ("stderr", bytes(&end.stderr)),
         ("cpu_us", micros(end.cpu_time)),
         ("max_memory", end.max_memory.into()),
+        ("usage", usage),
         ("timing", timing(&end.timing)),
     ])
 }
 
-fn read_process_end(value: &Value) -> Read<ProcessEnd> {
-    let fields = ExactKeys::of(value, &["ending", "stdout", "stderr", "cpu_us", "max_memory", "timing"])?;
+fn read_process_end(value: &Value) -> WireResult<ProcessEnd> {
+    let fields =
+        ExactKeys::of(value, &["ending", "stdout", "stderr", "cpu_us", "max_memory", "usage", "timing"])?;
     let stdout = fields.get("stdout")?;
     let stdout = match ExactKeys::of(stdout, &["ok"]) {
         Ok(stdout) => Ok(read_bytes(stdout.get("ok")?)?),
@@ -354,6 +369,13 @@ fn read_process_end(value: &Value) -> Read<ProcessEnd> {
         stderr: read_bytes(fields.get("stderr")?)?,
         cpu_time: Duration::from_micros(fields.int("cpu_us")?),
         max_memory: fields.int("max_memory")?,
+        usage: match fields.get("usage")? {
+            usage if usage.is_null() => None,
+            usage => Some(match ExactKeys::of(usage, &["ok"]) {
+                Ok(usage) => Ok(usage.text("ok")?.to_owned()),
+                Err(_) => Err(ExactKeys::of(usage, &["error"])?.text("error")?.to_owned()),
+            }),
+        },
         timing: read_timing(fields.get("timing")?)?,
     })
 }
@@ -374,7 +396,7 @@ fn ending(ending: &ProcessEnding) -> Value {
     Value::sequence([word.into(), detail])
 }
 
-fn read_ending(value: &Value) -> Read<ProcessEnding> {
+fn read_ending(value: &Value) -> WireResult<ProcessEnding> {
     let Some([word, detail]) = value.as_list() else { return wrong("an ending is a word and a detail") };
     let code = || match detail.as_i64().and_then(|code| i32::try_from(code).ok()) {
         Some(code) => Ok(code),
@@ -399,7 +421,7 @@ fn read_ending(value: &Value) -> Read<ProcessEnding> {
     })
 }
 
-fn read_stream(value: &Value) -> Read<Stream> {
+fn read_stream(value: &Value) -> WireResult<Stream> {
     let name = value.as_str().unwrap_or_default();
     match Stream::ALL.into_iter().find(|stream| stream.name() == name) {
         Some(stream) => Ok(stream),
@@ -416,7 +438,7 @@ fn start_failure(failure: &StartFailure) -> Value {
     ])
 }
 
-fn read_start_failure(value: &Value) -> Read<StartFailure> {
+fn read_start_failure(value: &Value) -> WireResult<StartFailure> {
     let fields = ExactKeys::of(value, &["kind", "message", "hint", "is_missing"])?;
     Ok(StartFailure {
         kind: read_failure_kind(fields.text("kind")?)?,
@@ -430,12 +452,12 @@ fn failure(failure: &Failure) -> Value {
     Value::record([("kind", failure.kind.name().into()), ("message", failure.message.as_str().into())])
 }
 
-fn read_failure(value: &Value) -> Read<Failure> {
+fn read_failure(value: &Value) -> WireResult<Failure> {
     let fields = ExactKeys::of(value, &["kind", "message"])?;
     Ok(Failure::new(read_failure_kind(fields.text("kind")?)?, fields.text("message")?))
 }
 
-fn read_failure_kind(name: &str) -> Read<FailureKind> {
+fn read_failure_kind(name: &str) -> WireResult<FailureKind> {
     match FailureKind::ALL.into_iter().find(|kind| kind.name() == name) {
         Some(kind) => Ok(kind),
         None => wrong(format!("unknown failure `{name}`")),
@@ -451,7 +473,7 @@ fn response_fields(response: &Response) -> Value {
     ])
 }
 
-fn read_response(value: &Value) -> Read<Response> {
+fn read_response(value: &Value) -> WireResult<Response> {
     let fields = ExactKeys::of(value, &["status", "reason", "headers", "body"])?;
     Ok(Response {
         status: fields.int("status")?,
@@ -465,7 +487,7 @@ fn with_timing(result: Value, timing_: &Timing) -> Value {
     Value::record([("result", result), ("timing", timing(timing_))])
 }
 
-fn read_with_timing<T>(value: &Value, read: impl FnOnce(&Value) -> Read<T>) -> Read<(T, Timing)> {
+fn read_with_timing<T>(value: &Value, read: impl FnOnce(&Value) -> WireResult<T>) -> WireResult<(T, Timing)> {
     let fields = ExactKeys::of(value, &["result", "timing"])?;
     Ok((read(fields.get("result")?)?, read_timing(fields.get("timing")?)?))
 }
@@ -478,7 +500,7 @@ fn timing(timing: &Timing) -> Value {
     ])
 }
 
-fn read_timing(value: &Value) -> Read<Timing> {
+fn read_timing(value: &Value) -> WireResult<Timing> {
     let fields = ExactKeys::of(value, &["started", "finished", "elapsed_us"])?;
     Ok(Timing {
         started: fields.int("started")?,
@@ -489,7 +511,7 @@ fn read_timing(value: &Value) -> Read<Timing> {
 
 // ---- values -------------------------------------------------------------------------------------------------
 
-fn read_text(value: &Value) -> Read<String> {
+fn read_text(value: &Value) -> WireResult<String> {
     value.as_str().map(str::to_owned).ok_or_else(|| EffectWireError("what was read is no text".to_owned()))
 }
 
@@ -501,7 +523,7 @@ fn bytes(bytes: &[u8]) -> Value {
     }
 }
 
-fn read_bytes(value: &Value) -> Read<Vec<u8>> {
+fn read_bytes(value: &Value) -> WireResult<Vec<u8>> {
     if let Ok(fields) = ExactKeys::of(value, &["text"]) {
         return Ok(fields.text("text")?.as_bytes().to_vec());
     }
@@ -525,7 +547,7 @@ fn micros(duration: Duration) -> Value {
 struct ExactKeys<'v>(&'v Value);
 
 impl<'v> ExactKeys<'v> {
-    fn of(value: &'v Value, keys: &[&str]) -> Read<Self> {
+    fn of(value: &'v Value, keys: &[&str]) -> WireResult<Self> {
         let Some(object) = value.as_object() else { return wrong("expected an object") };
         if let Some((key, _)) = object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
             return wrong(format!("unknown key `{}`", key.as_str()));
@@ -536,40 +558,40 @@ impl<'v> ExactKeys<'v> {
         }
     }
 
-    fn version(&self) -> Read<()> {
+    fn version(&self) -> WireResult<()> {
         match self.int::<i64>("v")? {
             VERSION => Ok(()),
             other => wrong(format!("version {other} is not known")),
         }
     }
 
-    fn get(&self, key: &str) -> Read<&'v Value> {
+    fn get(&self, key: &str) -> WireResult<&'v Value> {
         self.0.get(key).ok_or_else(|| EffectWireError(format!("`{key}` is missing")))
     }
 
-    fn text(&self, key: &str) -> Read<&'v str> {
+    fn text(&self, key: &str) -> WireResult<&'v str> {
         self.get(key)?.as_str().ok_or_else(|| EffectWireError(format!("`{key}` is no text")))
     }
 
-    fn optional_text(&self, key: &str) -> Read<Option<String>> {
+    fn optional_text(&self, key: &str) -> WireResult<Option<String>> {
         if self.get(key)?.is_null() { Ok(None) } else { self.text(key).map(|text| Some(text.to_owned())) }
     }
 
-    fn list(&self, key: &str) -> Read<&'v [Value]> {
+    fn list(&self, key: &str) -> WireResult<&'v [Value]> {
         self.get(key)?.as_list().ok_or_else(|| EffectWireError(format!("`{key}` is no list")))
     }
 
-    fn bool(&self, key: &str) -> Read<bool> {
+    fn bool(&self, key: &str) -> WireResult<bool> {
         self.get(key)?.as_bool().ok_or_else(|| EffectWireError(format!("`{key}` is no bool")))
     }
 
-    fn int<T: std::str::FromStr>(&self, key: &str) -> Read<T> {
+    fn int<T: std::str::FromStr>(&self, key: &str) -> WireResult<T> {
         let value = self.get(key)?;
         let number = value.as_number().and_then(|number| number.to_string().parse().ok());
         number.ok_or_else(|| EffectWireError(format!("`{key}` is no whole number that fits")))
     }
 
-    fn optional_int<T: std::str::FromStr>(&self, key: &str) -> Read<Option<T>> {
+    fn optional_int<T: std::str::FromStr>(&self, key: &str) -> WireResult<Option<T>> {
         if self.get(key)?.is_null() { Ok(None) } else { self.int(key).map(Some) }
     }
 }
@@ -606,6 +628,7 @@ mod tests {
             env: vec![("A".into(), Some("1".into())), ("B".into(), None)],
             cwd: Some("sub".into()),
             stdin: Some("it's \u{0} \u{1f600}".into()),
+            reports_usage: true,
             limits: effect_limits(),
         };
         let request = Request {
@@ -638,6 +661,7 @@ mod tests {
             stderr: vec![0xff, 0, 1],
             cpu_time: Duration::from_micros(3),
             max_memory: 1 << 40,
+            usage: Some(Ok("{}".to_owned())),
             timing,
         };
         let endings = [

@@ -4,6 +4,7 @@ use ecow::EcoString;
 use threadline_flow::plan::StepNumber;
 
 use crate::event::{Address, LoopEnd, Millis, Rules, Seq};
+use crate::spend::Spend;
 use crate::view::Limit;
 
 /// What the machine asks a driver to do next. Each command leads to an event, and the event to further
@@ -95,6 +96,8 @@ pub enum Command {
         ended: Option<LoopEnd>,
         /// How many items are failed.
         failed_items: u64,
+        /// What it spent on agents.
+        spent: Box<Spend>,
     },
 }
 

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use ecow::{EcoString, eco_format};
-use threadline_flow::plan::{Graph, Part, Plan, Source, StepNumber};
+use threadline_flow::plan::{Graph, NodeSource, Part, Plan, StepNumber};
 
 use super::{Applied, Machine, Mismatch, ScopeNames, StepStage, find, find_mut};
 use crate::event::{Address, Seq};
@@ -125,7 +125,7 @@ impl Machine {
         Ok(reasons.into_iter().next().map(|refused| Refused { by_failure, ..refused }))
     }
 
-    fn unmet_need(&self, list: u32, nodes: &GraphState, source: &Source) -> Option<Refused> {
+    fn unmet_need(&self, list: u32, nodes: &GraphState, source: &NodeSource) -> Option<Refused> {
         let name = self.node_label(list, source.node);
         let NodeStage::Over(over) = &nodes.states[source.node] else { return None };
         match over {
@@ -140,7 +140,7 @@ impl Machine {
         }
     }
 
-    fn dead_edge(&self, list: u32, nodes: &GraphState, source: &Source) -> Option<Refused> {
+    fn dead_edge(&self, list: u32, nodes: &GraphState, source: &NodeSource) -> Option<Refused> {
         match &nodes.states[source.node] {
             NodeStage::Over(NodeEnd::Failed { goes_on: true }) if source.branch.is_none() => None,
             _ => self.unmet_need(list, nodes, source),
@@ -230,7 +230,7 @@ fn graph_of(plan: &Plan, list: u32) -> Applied<&Graph> {
 }
 
 /// Why a node that needs a branch cannot begin, when another was taken.
-fn other_branch(name: &str, taken: Option<&EcoString>, source: &Source) -> Option<Refused> {
+fn other_branch(name: &str, taken: Option<&EcoString>, source: &NodeSource) -> Option<Refused> {
     let wanted = source.branch.as_ref()?;
     if taken == Some(wanted) {
         return None;

@@ -2,7 +2,7 @@
 //!
 //! An item that did well leaves nothing in the machine. One that failed stays, so that it can be done again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use threadline_flow::model::Action;
 use threadline_flow::plan::Part;
@@ -11,19 +11,28 @@ use super::{
     ActiveStep, Applied, Command, Counts, ItemEnding, Machine, Mismatch, NameTable, Pause, StepStage, Task,
     find, find_mut,
 };
-use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Rules, Seq, Status};
+use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Rules, SafeEvents, Seq, Status};
 use crate::view::ItemRef;
+
+/// So many items of a list may have ended without being on disk when another one begins. That is more than end while
+/// the disk is synced once, so nobody waits for it in general.
+pub(crate) const ENDS_AHEAD: usize = 16;
 
 /// The items of a list.
 pub(super) struct ItemQueue {
     pub(super) list: Seq,
     pub(super) count: u64,
     parallel: u64,
-    /// Whether an item begins when the end of the item whose place it takes is on disk. Items that run side
-    /// by side and only make values need not wait: nobody notices when they are done again.
-    waits: bool,
+    /// Whether its items do something in the world, so that it matters how many a crash repeats.
+    acts: bool,
+    /// The ends of the last items, in order: so many need not be on disk before another item begins.
+    last_ends: VecDeque<Seq>,
+    /// The last end that has to be on disk before another item begins.
+    settled: Seq,
     pub(super) rules: Rules,
     next: u64,
+    /// The items that belong to the slice of the run that is read, in order, and have not begun; none if all do.
+    chosen: Option<VecDeque<u64>>,
     /// Those that failed and are to be done again.
     again: BTreeSet<u64>,
     running: BTreeSet<u64>,
@@ -50,9 +59,12 @@ impl ItemQueue {
             list,
             count,
             parallel,
-            waits: acts || parallel == 1,
+            acts,
+            last_ends: VecDeque::new(),
+            settled: list,
             rules,
             next: 0,
+            chosen: None,
             again,
             running,
             failed,
@@ -74,6 +86,12 @@ impl ItemQueue {
 
     /// The next item that may begin.
     fn take(&mut self) -> Option<u64> {
+        if let Some(chosen) = &mut self.chosen {
+            // When the others make room for them is not known.
+            let index = self.again.pop_first().or_else(|| chosen.pop_front())?;
+            self.running.insert(index);
+            return Some(index);
+        }
         let room = (self.running.len() as u64) < self.parallel;
         if !room || self.ends_early() {
             return None;
@@ -99,7 +117,11 @@ impl ItemQueue {
     }
 
     fn are_over(&self) -> bool {
-        let none_left = self.next >= self.count && self.again.is_empty();
+        let have_begun = match &self.chosen {
+            Some(chosen) => chosen.is_empty(),
+            None => self.next >= self.count,
+        };
+        let none_left = have_begun && self.again.is_empty();
         self.running.is_empty() && (none_left || self.ends_early())
     }
 
@@ -114,6 +136,21 @@ impl ItemQueue {
 
     pub(super) fn has_failed(&self) -> bool {
         !self.failed.is_empty()
+    }
+
+    /// An item is over with this event.
+    fn note_end(&mut self, seq: Seq) {
+        self.last_ends.push_back(seq);
+        if self.last_ends.len() > ENDS_AHEAD {
+            self.settled = self.last_ends.pop_front().unwrap_or(self.settled);
+        }
+    }
+
+    /// The list goes on because of this event, such as the end of the item before that around it: nothing of it begins
+    /// before that is on disk, and with it all ends of its own.
+    fn go_on(&mut self, seq: Seq) {
+        self.last_ends.clear();
+        self.settled = seq;
     }
 
     fn counts(&self) -> Counts {
@@ -178,7 +215,9 @@ impl Machine {
         let active = find_mut(&mut self.active, at)?;
         active.stage = StepStage::Items;
         let acts = self.plan.part(active.step, Part::Do).is_some_and(|list| self.plan.acts(list));
-        active.items = Some(ItemQueue::new(seq, count, parallel, acts, rules, self.time));
+        let chosen = self.slice.as_ref().and_then(|slice| slice.items_of(at, count)).map(VecDeque::from);
+        let items = ItemQueue::new(seq, count, parallel, acts, rules, self.time);
+        active.items = Some(ItemQueue { chosen, ..items });
         self.more_items(at)
     }
 
@@ -194,7 +233,7 @@ impl Machine {
 
     fn begin_item(&mut self, at: &Address, index: u64) -> Applied {
         let items = find_mut(&mut self.active, at)?.items_mut()?;
-        let (list, waits, runner) = (items.list, items.waits, items.runner());
+        let (list, parallel, runner) = (items.list, items.parallel, items.runner());
         let key = at.item(index);
         let now = self.last;
         let earlier = self.items.remove(&key);
@@ -219,8 +258,10 @@ impl Machine {
             }
             Some(_) => self.open_item(at, ItemRef { list, index }),
             None => {
-                // So a kill repeats at most as many items as run at once.
-                self.last = if waits { now } else { list };
+                // Items side by side depend on the event with their list and not on each other; how long they wait
+                // for the ends of others is in `earlier_ends`. One after the other they begin when the one before is
+                // on disk.
+                self.last = if parallel > 1 { list } else { now };
                 let opened = self.open_item(at, ItemRef { list, index });
                 self.last = now;
                 opened
@@ -240,6 +281,20 @@ impl Machine {
         let list = self.plan.part(step, Part::Do);
         let list = list.ok_or_else(|| Mismatch::new(format!("`{at}` has no steps for its items")))?;
         self.open(&key, list, Some((at.clone(), Part::Do, Some(item.index))), key.clone(), None)
+    }
+
+    /// What has to be safe of the ends of other items before an item that acts begins with this step: that of the item
+    /// whose place it takes is written, so that a kill repeats no more items than run at once, and of all others only
+    /// the last few need not be on disk, so that a power loss repeats no more than those besides.
+    pub(super) fn earlier_ends(&self, step: &ActiveStep) -> SafeEvents {
+        let item_of = || {
+            let (owner, _, index) = self.frames.get(&step.frame)?.owner.as_ref()?;
+            let items = self.active.get(owner)?.items.as_ref()?;
+            let begins = items.acts && items.parallel > 1 && step.as_of == items.list;
+            let item = self.items.get(&owner.item((*index)?)).filter(|_| begins)?;
+            Some(SafeEvents { written: item.as_of, durable: items.settled })
+        };
+        item_of().unwrap_or_default()
     }
 
     /// A step that may not run twice was cut off by a crash: nothing around it begins again by itself.
@@ -356,6 +411,7 @@ impl Machine {
         let items = find_mut(&mut self.active, &at)?.items_mut()?;
         items.running.remove(&index);
         items.free.insert(runner);
+        items.note_end(seq);
         match ended.status {
             Status::Completed => items.successful += 1,
             Status::Skipped => items.skipped += 1,
@@ -398,9 +454,11 @@ impl Machine {
 
     /// The items that failed are done again.
     pub(super) fn reopen_items(&mut self, at: &Address) -> Applied {
+        let last = self.last;
         let items = find_mut(&mut self.active, at)?.items_mut()?;
         items.again = std::mem::take(&mut items.failed);
         items.halted = false;
+        items.go_on(last);
         self.more_items(at)
     }
 

@@ -18,9 +18,11 @@
 //! | `loop_state` | which state of a loop is entered, and which limit stops it |
 //! | `run_end` | what follows when the steps of the run have ended |
 //! | `resume` | what a run that failed does again |
+//! | `budget` | whether an agent may be asked once more |
 //! | `continued` | whether the result of an earlier run may be kept, in a run that continues it |
 //! | `names` | which events made the names that a step reads |
 
+mod budget;
 mod command;
 mod continued;
 mod graph;
@@ -38,13 +40,18 @@ use ecow::EcoString;
 use threadline_flow::model::{Action, OnCrash};
 use threadline_flow::plan::{ListNumber, Part, Plan, StepNumber};
 
-use crate::event::{Address, Event, EventKind, Millis, Seq};
+use crate::event::{Address, Event, EventKind, Millis, RunSlice, Seq};
+use crate::spend::Spend;
 use crate::view::{ItemRef, PastVerdict};
+use budget::BudgetLedger;
+pub use budget::BudgetReached;
 pub use command::{
     Command, Counts, InvalidEvent, ItemEnding, Outcome, Pause, RunOutcome, Stage, StandingFailure, Task,
 };
 use continued::Continuation;
 use graph::GraphState;
+#[cfg(feature = "testing")]
+pub(crate) use items::ENDS_AHEAD;
 use items::{ActiveItem, ItemQueue};
 use loop_state::LoopState;
 use run_end::RunEnd;
@@ -117,8 +124,14 @@ pub struct Machine {
     retryable_lists: BTreeMap<usize, RetryableList>,
     /// The items whose last state is that they failed, by the step that they are items of.
     failed_items: BTreeMap<Address, BTreeSet<u64>>,
+    /// What the run has spent on agents.
+    spent: Spend,
+    /// What it may spend.
+    budgets: BudgetLedger,
     /// The steps of `context` that were evaluated, by name.
     defined: BTreeMap<EcoString, Seq>,
+    /// The event that continued each thread last, by its name.
+    threads: BTreeMap<EcoString, Seq>,
     /// The names of the run before its last lists, when they are done again after a failure.
     before: Option<ScopeNames>,
     /// How far the end of the run is, and the time of its steps.
@@ -129,6 +142,8 @@ pub struct Machine {
     /// When the last event happened.
     time: Millis,
     commands: Vec<Command>,
+    /// What of the run it is the machine of; none for all of it.
+    slice: Option<RunSlice>,
 }
 
 /// A list that completed although items of it failed, as it was before it ended.
@@ -229,7 +244,7 @@ impl ActiveStep {
     fn may_start(&self, attempt: u32, rerun: bool) -> bool {
         match self.stage {
             StepStage::Ready | StepStage::Waiting(_) => !rerun && attempt == self.attempts.saturating_add(1),
-            StepStage::Running => rerun && attempt == self.attempts,
+            StepStage::Running | StepStage::Held => rerun && attempt == self.attempts,
             _ => false,
         }
     }
@@ -254,6 +269,7 @@ impl ActiveStep {
                 | StepStage::Expanding
                 | StepStage::Ready
                 | StepStage::Running
+                | StepStage::Held
                 | StepStage::Waiting(_)
                 | StepStage::Closing
         )
@@ -282,6 +298,8 @@ enum StepStage {
     Expanding,
     Ready,
     Running,
+    /// The agent is not asked for more until its budget allows it.
+    Held,
     Waiting(Pause),
     Items,
     Collecting,
@@ -319,6 +337,7 @@ impl Machine {
     /// The machine of a run that has not begun.
     pub fn new(plan: Arc<Plan>) -> Self {
         Self {
+            budgets: BudgetLedger::new(&plan),
             plan,
             stage: Stage::New,
             stopping: false,
@@ -328,14 +347,25 @@ impl Machine {
             items: BTreeMap::new(),
             retryable_lists: BTreeMap::new(),
             failed_items: BTreeMap::new(),
+            spent: Spend::default(),
             defined: BTreeMap::new(),
+            threads: BTreeMap::new(),
             before: None,
             run_end: RunEnd::default(),
             continuation: None,
             last: 0,
             time: 0,
             commands: Vec::new(),
+            slice: None,
         }
+    }
+
+    /// The machine of a slice of a run, which takes no other events. What a step in it sees is the same as in the
+    /// whole run, but not when an item began, who runs it, and what it waits for.
+    ///
+    /// Where the rest of the run decides what comes next, an event does not fit: then the whole run has to be read.
+    pub fn of_slice(plan: Arc<Plan>, slice: RunSlice) -> Self {
+        Self { slice: Some(slice), ..Self::new(plan) }
     }
 
     /// The plan that is followed.
@@ -359,6 +389,11 @@ impl Machine {
         self.frames.len() + self.active.len() + self.scopes.len() + self.items.len() + self.retained_in_loop()
     }
 
+    /// What the run has spent on agents so far, with the runs that it called and that have ended.
+    pub fn spent(&self) -> &Spend {
+        &self.spent
+    }
+
     /// From now on nothing new begins.
     pub fn stop(&mut self) {
         self.stopping = true;
@@ -379,7 +414,11 @@ impl Machine {
 
     fn take(&mut self, event: &Event) -> Applied {
         let misfit = |why: &str| Mismatch::new(why.to_owned());
-        if event.seq != self.last + 1 {
+        let follows = match self.slice {
+            Some(_) => event.seq > self.last,
+            None => event.seq == self.last + 1,
+        };
+        if !follows {
             return Err(misfit("it does not follow the event before it"));
         }
         if matches!(self.stage, Stage::New) != matches!(event.kind, EventKind::RunStarted(_)) {
@@ -391,6 +430,10 @@ impl Machine {
         self.last = event.seq;
         let before = std::mem::replace(&mut self.time, event.time);
         self.note_failed_items(event);
+        if let Some(spent) = event.kind.spent() {
+            self.spent.add(spent);
+        }
+        self.budgets.note(&self.plan, event);
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.stage = Stage::Going;
@@ -414,7 +457,7 @@ impl Machine {
                     self.open(&Address::root(), STEPS, None, Address::root(), None)?;
                 }
             }
-            EventKind::Resumed { failed } => self.resume(*failed, before)?,
+            EventKind::Resumed { failed, .. } => self.resume(*failed, before)?,
             EventKind::ItemRetrying { until, .. } => self.item_retrying(&event.at, *until)?,
             EventKind::ItemBegun { attempt } => self.item_begun(&event.at, *attempt)?,
             EventKind::ItemEnded(ended) => self.item_ended(&event.at, ended)?,
@@ -459,11 +502,15 @@ impl Machine {
                         }
                         self.acted(&event.at);
                     }
-                    EventKind::Exchanged { number, .. }
+                    EventKind::Exchanged { number, held, .. }
                         if active.stage == StepStage::Running
                             && *number as usize == active.exchanges.len() + 1 =>
                     {
                         active.exchanges.push(event.seq);
+                        if *held {
+                            active.stage = StepStage::Held;
+                            self.command(&event.at)?;
+                        }
                     }
                     EventKind::Retrying { until, keeps_exchanges, .. }
                         if active.stage == StepStage::Running =>
@@ -479,6 +526,9 @@ impl Machine {
                     }
                     EventKind::Finished { output, kept, .. } if active.may_finish() => {
                         active.is_kept = kept.is_some();
+                        if let Some(thread) = &output.thread {
+                            self.threads.insert(thread.name.clone(), event.seq);
+                        }
                         self.finished(&event.at, event.seq, output)?;
                     }
                     EventKind::Unresolved { output, .. } if active.may_fail_unbegun() => {
@@ -543,6 +593,10 @@ impl Machine {
                 OnCrash::Fail => Command::FailAfterCrash(task),
                 OnCrash::Ask => Command::Ask(task),
             },
+            // The attempt goes on behind what the agent said.
+            StepStage::Held => {
+                Command::Start { task, attempt: active.attempts, base: active.base, rerun: true }
+            }
             StepStage::Waiting(pause) => Command::Wait { task, pause },
             StepStage::Collecting => self.collect(at)?,
             StepStage::Closing => self.close(at)?,
@@ -582,6 +636,11 @@ impl Machine {
     fn scope_of(&self, at: &Address) -> Applied<Address> {
         let active = find(&self.active, at)?;
         Ok(find(&self.frames, &active.frame)?.scope.clone())
+    }
+
+    /// The events that continued threads last, by their names.
+    pub fn threads(&self) -> &BTreeMap<EcoString, Seq> {
+        &self.threads
     }
 
     /// The event that evaluated an entry of `context`.

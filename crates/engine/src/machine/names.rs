@@ -37,10 +37,11 @@ impl Machine {
         let is_kept = may_keep && !active.has_acted;
         let names = View { may_keep, is_kept, path, ..names };
         // An attempt that begins anew has nothing to go on with.
-        let goes_on = active.stage == StepStage::Running || active.keeps_exchanges;
+        let goes_on = matches!(active.stage, StepStage::Running | StepStage::Held) || active.keeps_exchanges;
         let exchanges = if goes_on { active.exchanges.clone() } else { Vec::new() };
         let view = View {
             as_of,
+            earlier_ends: self.earlier_ends(active),
             attempts,
             started,
             exchanges,

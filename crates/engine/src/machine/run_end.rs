@@ -189,7 +189,12 @@ impl Machine {
         }
         let (outcome, ended) = (self.outcome(), self.loop_end());
         if !self.awaits_outcome() {
-            return Some(Command::End { outcome, ended, failed_items: self.failed_items() });
+            return Some(Command::End {
+                outcome,
+                ended,
+                failed_items: self.failed_items(),
+                spent: Box::new(self.spent.clone()),
+            });
         }
         let mut failed = self.failed_executions();
         let failed_count = failed.len() as u64;

@@ -27,6 +27,9 @@ pub struct Chances {
     pub duration: u64,
 }
 
+/// No message of an agent takes so many tokens.
+pub const MAX_TOKENS: u64 = 500;
+
 impl Default for Chances {
     fn default() -> Self {
         Self { evaluates: 98, holds: 70, well: 80, well_in_items: 80, items: 4, duration: 2_000 }
@@ -67,6 +70,17 @@ impl Fate {
     /// How many answers of an agent do not fit before one does.
     pub fn misfits(&self, at: &Fated, attempt: u32) -> u64 {
         self.of(at, "misfits", attempt).below(3)
+    }
+
+    /// How many tools an agent calls, instead of answering, in an exchange of an attempt.
+    pub fn calls(&self, at: &Fated, attempt: u32, exchange: u32) -> u64 {
+        let most = if exchange < 6 { 3 } else { 1 };
+        self.of(at, "calls", attempt << 8 | exchange).below(most)
+    }
+
+    /// How many tokens an agent reads for a message.
+    pub fn tokens(&self, at: &Fated, attempt: u32, exchange: u32) -> u64 {
+        self.of(at, "tokens", attempt << 8 | exchange).below(MAX_TOKENS)
     }
 
     /// Whether a called workflow that failed did so because of a step that may not run twice.

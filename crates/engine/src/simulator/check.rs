@@ -13,8 +13,8 @@ use super::Execution;
 use super::chance::{Fated, number_in};
 use super::effects::UnrecordedEffects;
 use super::facts::{Done, Facts, items_outside};
-use crate::event::{Address, Datum, Event, EventKind, Output, Seq, Status};
-use crate::machine::{Counts, InvalidEvent, Outcome, Task};
+use crate::event::{Address, Datum, Event, EventKind, Output, SafeEvents, Seq, Status};
+use crate::machine::{Counts, ENDS_AHEAD, InvalidEvent, Outcome, Task};
 use crate::memory::{MemoryJournal, MissingValue};
 use crate::replay::output_of;
 use crate::view::{ItemRef, View};
@@ -52,8 +52,9 @@ pub(super) struct PromiseChecker {
     executions: Vec<(Execution, Option<Seq>)>,
     /// The attempts of this life that acted.
     acted: Vec<(Address, u32)>,
-    /// The items that acted and whose end was not on disk when last looked at.
-    exposed: BTreeSet<Address>,
+    /// The items of which attempts were made and whose end was not on disk when last looked at, and whether any of those
+    /// did something in the world.
+    exposed: BTreeMap<Address, bool>,
     /// The lives that ended while something ran.
     abrupt: BTreeSet<usize>,
     failed_by_crash: bool,
@@ -68,7 +69,7 @@ impl PromiseChecker {
             last: 0,
             executions: Vec::new(),
             acted: Vec::new(),
-            exposed: BTreeSet::new(),
+            exposed: BTreeMap::new(),
             abrupt: BTreeSet::new(),
             failed_by_crash: false,
         }
@@ -81,7 +82,7 @@ impl PromiseChecker {
         let violation = |what| Violation { seq: event.seq, what };
         self.facts.enter(at).map_err(violation)?;
         if let EventKind::Expanded { .. } = event.kind {
-            self.exposed.retain(|item| !item.is_in_items_of(at));
+            self.exposed.retain(|item, _| !item.is_in_items_of(at));
         }
         match &event.kind {
             EventKind::Decided { as_of, .. }
@@ -111,7 +112,7 @@ impl PromiseChecker {
         &mut self,
         execution: Execution,
         acts: bool,
-        durable: Seq,
+        safe: SafeEvents,
         in_flight: Option<OnCrash>,
     ) -> PromiseCheck {
         let Execution { at, fated, attempt, exchange, life } = &execution;
@@ -120,7 +121,7 @@ impl PromiseChecker {
             format!("`{at}` is made again after it was running at a crash and failed for that")
         })?;
         let announced = self.facts.announced.get(at).copied().unwrap_or(0);
-        self.not(announced > durable, || {
+        self.not(announced > safe.durable, || {
             format!("attempt {attempt} of `{at}` begins because of event {announced}, which is not on disk")
         })?;
         // What an agent said and the journal keeps is not asked for again, and nothing is left out.
@@ -128,15 +129,15 @@ impl PromiseChecker {
         self.not(*exchange != said, || {
             format!("`{at}` asks for exchange {exchange} of attempt {attempt}, and {said} are recorded")
         })?;
-        self.not(last > durable, || {
+        self.not(last > safe.durable, || {
             format!("`{at}` asks again because of event {last}, which is not on disk")
         })?;
-        self.expose(at, durable)?;
+        self.expose(at, acts, safe)?;
         let ended = self.facts.ended;
-        let same = |known: &Execution| {
+        let is_same = |known: &Execution| {
             known.fated == *fated && known.attempt == *attempt && known.exchange == *exchange
         };
-        let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
+        let earlier = self.executions.iter().filter(|(known, end)| is_same(known) && *end == ended);
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let on_crash = step.map(|step| self.plan.workflow.on_crash(step));
         for (known, _) in earlier {
@@ -155,20 +156,33 @@ impl PromiseChecker {
         Ok(())
     }
 
-    /// An attempt is made for the items around it. A crash repeats all items that acted and whose end is not
-    /// on disk: of a list never more than run at once.
-    fn expose(&mut self, at: &Address, durable: Seq) -> PromiseCheck {
+    /// An attempt is made for the items around it. A kill repeats all items that acted and whose end is not written: of
+    /// a list never more than run at once. A power loss also repeats those whose end is not on disk: some more.
+    fn expose(&mut self, at: &Address, acts: bool, safe: SafeEvents) -> PromiseCheck {
         let facts = &self.facts;
-        self.exposed.retain(|item| facts.item_over(item).is_none_or(|end| end > durable));
-        self.exposed.extend(at.items_around());
+        self.exposed.retain(|item, _| facts.item_over(item).is_none_or(|end| end > safe.durable));
+        for item in at.items_around() {
+            *self.exposed.entry(item).or_default() |= acts;
+        }
         for (list, _) in at.items_around().filter_map(|item| item.as_item()) {
-            let of_list = |item: &&Address| item.as_item().is_some_and(|(each, _)| each == list);
+            let of_list =
+                |(item, _): &(&Address, &bool)| item.as_item().is_some_and(|(each, _)| each == list);
+            let is_lost_by_kill = |(item, acted): &(&Address, &bool)| {
+                **acted && self.facts.item_over(item).is_none_or(|end| end > safe.written)
+            };
+            let unwritten = self.exposed.iter().filter(of_list).filter(is_lost_by_kill).count() as u64;
             let exposed = self.exposed.iter().filter(of_list).count() as u64;
             let parallel = self.facts.lists.get(&list).map_or(0, |list| list.parallel);
             let steps = list.step(&self.plan).and_then(|step| self.plan.part(step, Part::Do));
             let acts = parallel == 1 || steps.is_some_and(|steps| self.plan.acts(steps));
-            self.not(acts && exposed > parallel, || {
-                format!("with `{at}` a crash repeats {exposed} items of `{list}`, {parallel} run at once")
+            self.not(acts && unwritten > parallel, || {
+                format!("with `{at}` a kill repeats {unwritten} items of `{list}`, {parallel} run at once")
+            })?;
+            let ahead = if parallel > 1 { ENDS_AHEAD as u64 } else { 0 };
+            self.not(acts && exposed > parallel + ahead, || {
+                format!(
+                    "with `{at}` a power loss repeats {exposed} items of `{list}`, {parallel} run at once"
+                )
             })?;
         }
         Ok(())
@@ -306,6 +320,7 @@ impl PromiseChecker {
 
     /// The run is over: every list that had to run did so, once for each time that it had to.
     pub(super) fn ended(&self, journal: &[Event], outcome: Outcome) -> PromiseCheck {
+        self.threads_grow(journal)?;
         let root = &self.plan.lists[0];
         let walks = self.plan.states.is_some();
         let undone = (0..if walks { 0 } else { root.steps.len() })
@@ -373,6 +388,25 @@ impl PromiseChecker {
                 "`on_failure` ran {after_failure:?} times, `on_success` {after_success:?} after {steps:?}"
             )
         })
+    }
+
+    /// Each step that continues a thread adds its message and its answer to what was said before: nothing is lost by a
+    /// crash, and nothing is said twice.
+    fn threads_grow(&self, journal: &[Event]) -> PromiseCheck {
+        let mut said: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        for event in journal {
+            let EventKind::Finished { output, .. } = &event.kind else { continue };
+            let Some(thread) = &output.thread else { continue };
+            let Datum::Here(conversation) = &thread.conversation else { continue };
+            let messages = conversation.get("messages").and_then(Value::as_list).unwrap_or_default();
+            let before = said.entry(thread.name.as_str()).or_default();
+            let has_grown = messages.len() == before.len() + 2 && messages.starts_with(before);
+            self.not(!has_grown, || {
+                format!("`{}` leaves {} messages in a thread of {}", event.at, messages.len(), before.len())
+            })?;
+            *before = messages.to_vec();
+        }
+        Ok(())
     }
 
     /// The steps of the run have ended as this list wants it, and so has the list before it.

@@ -8,46 +8,92 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::{Action, Judge, Step};
 use threadline_flow::problem::Problem;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Envelope, NoWorld, Scope, ScopeEntry, Session, Value};
+use threadline_lang::{ComputeError, Envelope, NoWorld, Scope, ScopeEntry, Session, Value, World};
 
 use super::chance::{self, Fated};
 use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
 use crate::agent::ResolvedAgent;
+use crate::agent::thread::THREAD;
 use crate::evaluate::{Act, Cause, Decision, FieldError, FieldErrors, Resolved};
 use crate::event::{Address, Computed, Datum, ERROR, Event, EventKind, Seq, Status};
 use crate::execute::effect::{
-    Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, Response,
-    Role, ToolAnswer,
+    Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, ProcessSpec,
+    Response, Role, ToolAnswer,
 };
 use crate::execute::result::{ClockReading, Timing};
+use crate::execute::{AgentCall, CallAdmission};
 use crate::execute::{Driver, EnterFolder, EvaluatedFields, FieldEvaluation, Site, StepSite, driver};
 use crate::hash::Hash;
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::Task;
 use crate::memory::MemoryJournal;
+use crate::replay::output_of;
 use crate::select::Expansion;
+use crate::spend::Spend;
 use crate::view::{Load as _, MapView, StateView, View};
 use crate::world::Answer;
 
 impl Life<'_> {
-    /// Whether an agent gives an answer that does not fit, so that it is asked again.
-    pub(super) fn misfits(&self, key: &EffectKey) -> bool {
+    /// Whether a conversation with an agent goes on after an exchange: the agent gives an answer that does not fit, or
+    /// calls tools, or this is a call.
+    pub(super) fn goes_on(&self, key: &EffectKey, effect: &Effect) -> bool {
         let plan = &self.simulation.plan;
         let step = key.at.step(plan).map(|step| &plan.steps[step as usize].step.action);
-        let has_form = matches!(step, Some(Action::Agent { answer: Some(_), .. }));
-        has_form && u64::from(key.exchange) < self.fate.misfits(&self.fated(&key.at), key.attempt)
+        let (true, Some(Action::Agent { answer, .. })) = (key.role == Role::Act, step) else { return false };
+        let fated = self.fated(&key.at);
+        match effect {
+            Effect::WithSecrets(effect) => self.goes_on(key, effect),
+            Effect::Process(_) => {
+                answer.is_some() && u64::from(key.exchange) < self.fate.misfits(&fated, key.attempt)
+            }
+            Effect::Request(_) => self.fate.calls(&fated, key.attempt, key.exchange) > 0,
+            _ => true,
+        }
     }
 
-    /// Invents what comes of an effect. What an attempt makes follows from what it reads.
+    /// What an agent behind an API says: it calls tools, of which some do not exist, or it answers.
+    fn invent_message(&self, key: &EffectKey, answer: i64) -> Value {
+        let calls = self.fate.calls(&self.fated(&key.at), key.attempt, key.exchange);
+        let name = ["files__look", "nosuch", "read_file"][key.exchange as usize % 3];
+        let call = |number: u64| {
+            let arguments = Value::from(r#"{"path": "notes"}"#);
+            let function = Value::record([("name", Value::from(name)), ("arguments", arguments)]);
+            Value::record([
+                ("id", Value::from(format!("call_{}_{number}", key.exchange))),
+                ("function", function),
+            ])
+        };
+        let message = match calls {
+            0 => Value::record([("content", Value::from(answer.to_string()))]),
+            _ => Value::record([("tool_calls", Value::sequence((0..calls).map(call)))]),
+        };
+        let reason = if calls == 0 { "stop" } else { "tool_calls" };
+        let choice = Value::record([("message", message), ("finish_reason", reason.into())]);
+        Value::record([("choices", Value::sequence([choice]))])
+    }
+
+    /// Invents what comes of an effect. What an attempt makes follows from what it reads; an agent says what it used.
     pub(super) fn invent(&mut self, key: &EffectKey, effect: &Effect, reads: &[i64]) -> EffectResult {
+        let mut result = self.invent_result(key, effect, reads);
+        if let (Effect::Process(ProcessSpec { reports_usage: true, .. }), EffectResult::Process(Ok(end))) =
+            (effect, &mut result)
+        {
+            let tokens = self.fate.tokens(&self.fated(&key.at), key.attempt, key.exchange);
+            end.usage =
+                Some(Ok(format!("{{\"input_tokens\": {tokens}, \"output_tokens\": 1, \"cost_usd\": 0.01}}")));
+        }
+        result
+    }
+
+    fn invent_result(&mut self, key: &EffectKey, effect: &Effect, reads: &[i64]) -> EffectResult {
         let fated = self.fated(&key.at);
         let is_well = self.fate.well(&fated, key.attempt);
         let value = self.fate.value(&fated, reads);
         let timing = self.timing();
         let failure = |kind| Failure::new(kind, "fate");
         match effect {
-            Effect::Nothing => EffectResult::Nothing,
+            Effect::Nothing | Effect::Pause(_) => EffectResult::Nothing,
             // There are no secrets here: what is invented needs none.
             Effect::WithSecrets(effect) => self.invent(key, effect, reads),
             // A judge says what fate has put into the question, and fails when that is nothing.
@@ -57,7 +103,7 @@ impl Life<'_> {
                     if answer.is_empty() { ProcessEnding::Signalled(9) } else { ProcessEnding::Exited(0) };
                 EffectResult::Process(Ok(ProcessEnd::printed(ending, &answer, timing)))
             }
-            Effect::Process(_) if self.misfits(key) => {
+            Effect::Process(_) if self.goes_on(key, effect) => {
                 EffectResult::Process(Ok(ProcessEnd::printed(ProcessEnding::Exited(0), "no idea", timing)))
             }
             Effect::Process(_)
@@ -72,19 +118,27 @@ impl Life<'_> {
                 let ending = if is_well { ProcessEnding::Exited(0) } else { ProcessEnding::Signalled(9) };
                 EffectResult::Process(Ok(ProcessEnd::printed(ending, &value.to_string(), timing)))
             }
-            Effect::Request(_) => EffectResult::Response(
-                Ok(Response {
-                    status: if is_well { 200 } else { 500 },
-                    reason: None,
-                    headers: Vec::new(),
-                    body: value.to_string().into_bytes(),
-                }),
-                timing,
-            ),
+            Effect::Request(_) => {
+                let plan = &self.simulation.plan;
+                let step = key.at.step(plan).map(|step| &plan.steps[step as usize].step.action);
+                let is_agent = matches!(step, Some(Action::Agent { .. }));
+                let status = if is_well || self.goes_on(key, effect) { 200 } else { 500 };
+                let body = if is_agent {
+                    self.invent_message(key, value).to_json(JsonStyle::Compact)
+                } else {
+                    value.to_string()
+                };
+                let (reason, headers, body) = (None, Vec::new(), body.into_bytes());
+                EffectResult::Response(Ok(Response { status, reason, headers, body }), timing)
+            }
             Effect::Tool(_) => {
                 let answer = Value::record([("structuredContent", Value::from(value))]);
                 let result = if is_well { Ok(answer) } else { Err(failure(FailureKind::Tool)) };
                 EffectResult::Tool(ToolAnswer { result, version: None }, timing)
+            }
+            Effect::ListTools(_) => {
+                let tools = Value::sequence([Value::record([("name", Value::from("look"))])]);
+                EffectResult::Tools(Ok(tools), timing)
             }
             Effect::ReadFile(_) => {
                 let text = if is_well { Ok(value.to_string()) } else { Err(failure(FailureKind::File)) };
@@ -97,7 +151,7 @@ impl Life<'_> {
                 let crashes = self.fate.crashes(&fated, key.attempt);
                 let kind = if crashes { FailureKind::Crash } else { FailureKind::Workflow };
                 let value = if is_well { Ok(Value::from(value)) } else { Err(failure(kind)) };
-                EffectResult::Called(CallEnd { value, meta: Vec::new() }, timing)
+                EffectResult::Called(CallEnd { value, meta: Vec::new(), spent: Spend::default() }, timing)
             }
             Effect::ReadItems(_) => {
                 let items = self.fate.items(&fated).into_iter().map(Value::from).collect();
@@ -127,10 +181,14 @@ impl Life<'_> {
     /// is to fail.
     fn fated_act(&self, act: Act, fated: &Fated, attempt: Attempt, reads: &[i64]) -> Act {
         match act {
-            Act::Value(_) | Act::Made { .. } if !self.fate.well(fated, attempt.number) => {
+            Act::Value(_) | Act::Assert(_) | Act::Wait(_) | Act::Made { .. }
+                if !self.fate.well(fated, attempt.number) =>
+            {
                 Act::Argv(Vec::new())
             }
-            Act::Value(_) => Act::Value(Value::from(self.fate.value(fated, reads))),
+            Act::Value(_) | Act::Assert(_) | Act::Wait(_) => {
+                Act::Value(Value::from(self.fate.value(fated, reads)))
+            }
             Act::Made { .. } => {
                 let value = Value::record([("branch", self.fate.holds(fated).to_string().as_str().into())]);
                 Act::Made { value, meta: Vec::new() }
@@ -210,11 +268,51 @@ fn no_value(step: &Step) -> FieldErrors {
     vec![FieldError { origin: step.origin.clone(), cause }]
 }
 
+/// A world in which there is nothing but threads: those that the run has continued.
+struct ThreadWorld<'l, 's> {
+    life: &'l Life<'s>,
+    /// What the attempt read that a crash cut off.
+    earlier: Option<&'l Answer>,
+    read: Option<Answer>,
+}
+
+impl World for ThreadWorld<'_, '_> {
+    fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
+        if name != THREAD {
+            return NoWorld.compute(name, args);
+        }
+        let answer = self.earlier.cloned().unwrap_or_else(|| {
+            let name = args.first().and_then(Value::as_str).unwrap_or_default();
+            let event = self.life.machine.threads().get(name);
+            let event = event.and_then(|seq| MemoryJournal(&self.life.outside.journal).event(*seq).ok());
+            let thread = event.and_then(output_of).and_then(|output| output.thread.as_ref());
+            let said = match thread.map(|thread| &thread.conversation) {
+                Some(Datum::Here(said)) => said.clone(),
+                _ => Value::NULL,
+            };
+            Answer { name: THREAD.into(), args: args.to_vec(), answer: Ok(said) }
+        });
+        self.read = Some(answer.clone());
+        answer.answer
+    }
+
+    fn known(&mut self, _: &str) -> Option<Value> {
+        None
+    }
+}
+
 impl Driver for Life<'_> {
     type Error = Cut;
 
     fn moment(&mut self) -> ClockReading {
         ClockReading { time: self.outside.clock, steady: Duration::from_millis(self.outside.steady) }
+    }
+
+    fn admit(&mut self, at: &Address, used: &Spend, _: &AgentCall) -> CallAdmission {
+        match self.machine.admit(at, used) {
+            Ok(()) => CallAdmission::Now,
+            Err(reached) => CallAdmission::OverBudget(reached),
+        }
     }
 
     fn spread(&mut self) -> f64 {
@@ -240,7 +338,9 @@ impl Driver for Life<'_> {
         };
         let answer = |computed: &Computed| {
             let Ok(Datum::Here(value)) = &computed.answer else { return None };
-            Some(Answer { name: computed.name.clone(), args: Vec::new(), answer: Ok(value.clone()) })
+            let Datum::Here(args) = &computed.args else { return None };
+            let args = args.as_list().unwrap_or_default().to_vec();
+            Some(Answer { name: computed.name.clone(), args, answer: Ok(value.clone()) })
         };
         Ok(computed.iter().filter_map(answer).collect())
     }
@@ -281,13 +381,16 @@ impl Driver for Life<'_> {
             self.reads(task)?;
         }
         let scope = self.scope(site.view)?;
-        let mut world = NoWorld;
+        let earlier = site.earlier.iter().find(|answer| answer.name == THREAD);
+        let mut world = ThreadWorld { life: self, earlier, read: None };
         let result = evaluate(&scope, &mut Session::new(&mut world), &|_| Ok(()));
+        let read = world.read;
         let asks = site.task.is_some_and(|task| self.fate.computes(&self.fated(&task.at)));
         // Another answer each time, unless it is given again.
         let now = || Answer { name: "now".into(), args: Vec::new(), answer: Ok(self.outside.steady.into()) };
-        let computed = asks.then(|| site.earlier.first().cloned().unwrap_or_else(now));
-        Ok(FieldEvaluation { result, computed: computed.into_iter().collect() })
+        let mut others = site.earlier.iter().filter(|answer| answer.name != THREAD);
+        let computed = asks.then(|| others.next().cloned().unwrap_or_else(now));
+        Ok(FieldEvaluation { result, computed: computed.into_iter().chain(read).collect() })
     }
 
     fn condition(&mut self, site: StepSite<'_>) -> Result<EvaluatedFields<Decision>, Cut> {
@@ -351,7 +454,7 @@ impl Driver for Life<'_> {
         let agent = judge.agent.value.clone();
         let answer = Value::record([("verdict", Value::from(verdict))]);
         let message = if verdict == ERROR { String::new() } else { answer.to_json(JsonStyle::Compact) };
-        let act = Act::Agent { agent: ResolvedAgent::invented(agent.clone()), message };
+        let act = Act::Agent { agent: ResolvedAgent::invented(agent.clone()), message, thread: None };
         let question = Question::new(Resolved::plain(act), agent, vec![verdict.into()]);
         Ok(FieldEvaluation::known(Ok(question)))
     }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ecow::EcoString;
 use threadline_flow::fields::{FailureKind, field_names as names};
-use threadline_flow::model::{FailureFacts, RetryConditions};
+use threadline_flow::model::{Action, FailureFacts, RetryConditions, Step};
 use threadline_lang::Value;
 
+use super::chance;
 use super::check::{PromiseCheck, PromiseChecker};
-use super::{SafeEvents, chance};
-use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, Status};
+use crate::evaluate::RetryPlan;
+use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, SafeEvents, Status};
 use crate::execute::effect::{Effect, EffectKey, Role, WorktreeEntry};
 use crate::execute::{Durability, Performance, begins_with_saved_files, is_costly, item_in_worktree};
 use crate::machine::{Command, Counts};
@@ -195,9 +196,10 @@ impl PromiseChecker {
                 self.not(results.is_some() && !closed, || format!("`{at}` ends, its worktrees do not"))?;
                 if self.facts.lists.contains_key(at) { self.tallied(at, output) } else { Ok(()) }
             }
-            EventKind::Retrying { output, .. } => {
+            EventKind::Retrying { output, keeps_exchanges, .. } => {
                 self.measured(at, output)?;
-                self.tried(at, output, false)
+                self.tried(at, output, false)?;
+                self.goes_on(at, output, *keeps_exchanges)
             }
             EventKind::Unresolved { output, .. } => {
                 self.performed.entered.remove(at);
@@ -248,8 +250,11 @@ impl PromiseChecker {
     fn tried(&self, at: &Address, output: &Output, is_over: bool) -> PromiseCheck {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let (Some(step), Some(began)) = (step, self.facts.started.get(at)) else { return Ok(()) };
-        let (tries, most) = (u64::from(began.attempt - began.base), chance::retry(step).attempts);
+        let tries = u64::from(began.attempt - began.base);
         let why = FailureKind::of_meta(&output.meta);
+        // A model that cannot answer now is asked again, also where nothing is said about it.
+        let is_passing = is_out_of_reach(step, output) && step.retry.is_none();
+        let most = if is_passing { RetryPlan::PASSING.attempts } else { chance::retry(step).attempts };
         let facts = why.map(|kind| FailureFacts::new(kind, |name| output.meta.get(name).cloned()));
         let conditions = RetryConditions::of(step.retry.as_ref());
         // No pause outlasts the time that is left.
@@ -263,6 +268,15 @@ impl PromiseChecker {
             (true, _) => true,
         };
         self.not(!fits, || format!("`{at}` is over: {is_over}, after {tries} of {most} attempts"))
+    }
+
+    /// An agent that is out of reach is asked again behind what it said; one that failed is asked from the beginning.
+    fn goes_on(&self, at: &Address, output: &Output, keeps_exchanges: bool) -> PromiseCheck {
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let wanted = step.is_some_and(|step| is_out_of_reach(step, output));
+        self.not(keeps_exchanges != wanted, || {
+            format!("`{at}` is tried again, and what was said before is kept: {keeps_exchanges}")
+        })
     }
 
     /// What a state leaves names it.
@@ -316,4 +330,10 @@ impl PromiseChecker {
         };
         self.not(!is_told, || format!("`{at}` ends with {error:?}, and its steps went well: {is_well}"))
     }
+}
+
+/// Whether a step failed because its agent could not be reached.
+fn is_out_of_reach(step: &Step, output: &Output) -> bool {
+    matches!(step.action, Action::Agent { .. })
+        && FailureKind::of_meta(&output.meta) == Some(FailureKind::Http)
 }

@@ -29,6 +29,8 @@ pub(super) struct Facts {
     pub(super) started: BTreeMap<Address, BegunAttempt>,
     /// The number of exchanges of the last attempt of each step that asked an agent again, and the last of them.
     pub(super) exchanged: BTreeMap<Address, (u32, Seq)>,
+    /// The steps whose next attempt goes on behind what the agent said in the last one.
+    passing: BTreeSet<Address>,
     /// The state that led nowhere.
     pub(super) stuck: Option<Address>,
     /// How the steps of the run ended, and the event that says so, until one of them goes on.
@@ -114,6 +116,7 @@ impl Facts {
             announced: BTreeMap::new(),
             started: BTreeMap::new(),
             exchanged: BTreeMap::new(),
+            passing: BTreeSet::new(),
             stuck: None,
             outcome: None,
             ended: None,
@@ -157,12 +160,14 @@ impl Facts {
                         "attempt {attempt} of `{at}` is made again with other computed values"
                     ));
                 }
-                if !rerun {
+                if !rerun && !self.passing.remove(&at) {
                     self.exchanged.remove(&at);
                 }
                 let was_over =
                     |began: &BegunAttempt| self.done.get(&at).is_some_and(|done| done.seq > began.seq);
                 let base = match self.started.get(&at) {
+                    // Attempts are counted anew where what is around the step begins again.
+                    Some(began) if was_over(began) && *attempt <= began.attempt => 0,
                     Some(began) if was_over(began) => began.attempt,
                     began => began.map_or(0, |began| began.base),
                 };
@@ -174,6 +179,10 @@ impl Facts {
             }
             EventKind::Judged(judged) => {
                 self.stuck = judged.to.is_none().then_some(at);
+            }
+            EventKind::Retrying { keeps_exchanges: true, .. } => {
+                self.announced.insert(at.clone(), event.seq);
+                self.passing.insert(at);
             }
             EventKind::Retrying { .. } | EventKind::Decided { .. } => {
                 self.announced.insert(at, event.seq);
@@ -233,7 +242,7 @@ impl Facts {
             EventKind::OutcomeKnown { outcome, .. } => {
                 self.outcome.get_or_insert((*outcome, event.seq));
             }
-            EventKind::Resumed { failed } => self.resumed(*failed),
+            EventKind::Resumed { failed, .. } => self.resumed(*failed),
             _ => {}
         }
         Ok(())

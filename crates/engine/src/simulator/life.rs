@@ -3,18 +3,20 @@
 //! It stands for the driver and its executors: so many workers, a queue of commands, timers, a journal that is
 //! committed by somebody else. What happens next among all that could is decided by the seed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use ecow::EcoString;
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::{OnCrash, Step};
+use threadline_flow::model::{Budget, OnCrash, Step};
 use threadline_lang::Scope;
 
 use super::chance::{Fate, Fated};
 use super::check::{Violation, value_of};
-use super::{Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, SafeEvents, Simulation};
-use crate::event::{Address, Event, EventKind, RunStarted, Seq};
+use super::{Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, Simulation};
+use crate::event::{Address, BudgetChange, Event, EventKind, RunStarted, SafeEvents, Seq};
 use crate::execute::effect::{Effect, EffectKey, Role};
+use crate::execute::result::some_spent;
 use crate::execute::{Driver as _, Durability, Executor, Next, Performance};
 use crate::machine::{Command, Machine, Outcome, Stage, Task};
 
@@ -32,6 +34,8 @@ pub(super) struct Life<'s> {
     timers: Vec<(u64, Address)>,
     appends: u64,
     asking: bool,
+    /// Executions that may not ask their agents, and the last event when they were asked about.
+    held: (BTreeSet<Address>, Seq),
     stopping: bool,
     cancelled: bool,
     /// What a phase that is being closed is made of.
@@ -110,6 +114,7 @@ impl<'s> Life<'s> {
             timers: Vec::new(),
             appends: 0,
             asking: false,
+            held: Default::default(),
             stopping: false,
             cancelled: false,
             phase_reads: Vec::new(),
@@ -153,10 +158,10 @@ impl<'s> Life<'s> {
                 return Ok(Some(LifeEnd::Ended(outcome)));
             }
             Stage::Ended(Outcome::Failed | Outcome::Stopped) => {
-                EventKind::Resumed { failed: self.fate.wants_failed() }
+                EventKind::Resumed { failed: self.fate.wants_failed(), budgets: self.raised() }
             }
-            Stage::Ended(Outcome::Completed) => EventKind::Resumed { failed: true },
-            Stage::Going => EventKind::Resumed { failed: false },
+            Stage::Ended(Outcome::Completed) => EventKind::Resumed { failed: true, budgets: self.raised() },
+            Stage::Going => EventKind::Resumed { failed: false, budgets: self.raised() },
         };
         self.append(Address::default(), first, Durability::Now)?;
         self.ready.clear();
@@ -173,6 +178,9 @@ impl<'s> Life<'s> {
             let mut possible = self.possible();
             if possible.is_empty() {
                 if self.pass_time() {
+                    continue;
+                }
+                if self.ask_again_for_held() {
                     continue;
                 }
                 return self.end();
@@ -207,7 +215,7 @@ impl<'s> Life<'s> {
             let free = match work {
                 Work::Command(command) => {
                     let view = self.machine.view_of(command);
-                    Executor::new(&self.simulation.plan).awaits(command, &view) <= safe.durable
+                    Executor::new(&self.simulation.plan).awaits(command, &view).are_within(safe)
                 }
                 Work::Waiting { after, .. } => after.are_within(safe),
                 Work::Running { until, .. } => *until <= self.outside.steady,
@@ -252,16 +260,51 @@ impl<'s> Life<'s> {
         }
     }
 
+    /// Whether what was held because of calls in flight begins again, now that none is.
+    fn ask_again_for_held(&mut self) -> bool {
+        let (held, last) = (std::mem::take(&mut self.held.0), self.machine.last());
+        if held.is_empty() || self.held.1 == last || self.stopping {
+            self.held.0 = held;
+            return false;
+        }
+        self.held.1 = last;
+        self.ready.extend(held.iter().filter_map(|at| self.machine.next_of(at)));
+        !self.ready.is_empty()
+    }
+
+    /// Whoever goes on with a run whose budgets were used up doubles them.
+    fn raised(&self) -> Vec<BudgetChange> {
+        let plan = &self.simulation.plan;
+        let of_run = plan.workflow.budget.as_ref().map(|budget| (None, budget));
+        let of_steps = plan
+            .steps
+            .iter()
+            .filter_map(|planned| Some((Some(planned.number.clone()), planned.step.budget.as_ref()?)));
+        let raises = self.outside.over_budget.min(20);
+        let change = |(step, budget): (Option<EcoString>, &Budget)| {
+            let larger = |count: Option<u64>| count.map(|count| count << raises);
+            let budget =
+                Budget { turns: larger(budget.turns), tokens: larger(budget.tokens), ..Budget::default() };
+            BudgetChange { step, budget }
+        };
+        if raises == 0 { Vec::new() } else { of_run.into_iter().chain(of_steps).map(change).collect() }
+    }
+
     /// Nothing is left to do.
     fn end(&mut self) -> Result<LifeEnd, Cut> {
         let end = match self.machine.stage() {
             Stage::Ended(outcome) => return Ok(LifeEnd::Ended(outcome)),
             _ if self.stopping => LifeEnd::Stopped,
             _ if self.asking => LifeEnd::Waiting,
+            _ if !self.held.0.is_empty() => {
+                self.outside.over_budget += 1;
+                LifeEnd::Stopped
+            }
             _ => return Err(self.violation("nothing is left to do, and the run is not over".to_owned())),
         };
         let failed_items = Some(self.machine.failed_items());
-        let paused = EventKind::Paused { reason: "stopped".into(), failed_items };
+        let spent = some_spent(self.machine.spent());
+        let paused = EventKind::Paused { reason: "stopped".into(), failed_items, spent };
         self.append(Address::default(), paused, Durability::Now)?;
         self.outside.safe = SafeEvents::all(&self.outside.journal);
         Ok(end)
@@ -361,16 +404,16 @@ impl<'s> Life<'s> {
                     Some(before) => Some(self.append(before.at, before.kind, before.durability)?),
                     None => None,
                 };
-                let after = SafeEvents {
-                    written: performance.barrier.awaits_written(recorded),
-                    durable: performance.barrier.awaits(recorded),
-                };
+                let after = performance.barrier.awaits(recorded);
                 self.workers.push(Work::Waiting { performance, after });
             }
             Next::Pause(at, pause) => {
                 self.timers.push((self.outside.steady + pause.left(self.outside.clock), at));
             }
             Next::Ask(_) => self.asking = true,
+            Next::Later(at, _) | Next::Hold(at, _) => {
+                self.held.0.insert(at);
+            }
             Next::Leave => {}
         }
         Ok(())
@@ -390,13 +433,14 @@ impl<'s> Life<'s> {
             return self.done(*performance);
         }
         let fated = self.fated(&at);
-        // An answer that does not fit takes no time: only the last one counts for what is foretold.
-        let took = if self.misfits(&performance.key) { 0 } else { self.fate.duration(&fated, attempt) };
+        // What an agent says before its last answer takes no time: only that counts for what is foretold.
+        let goes_on = self.goes_on(&performance.key, &performance.effect);
+        let took = if goes_on { 0 } else { self.fate.duration(&fated, attempt) };
         let until =
             self.outside.steady + self.time_limit(&performance.effect).map_or(took, |most| most.min(took));
         let execution = Execution { at, fated, attempt, exchange, life: self.outside.life };
         let acts = !matches!(performance.effect, Effect::Nothing);
-        self.outside.checker.execute(execution, acts, self.outside.safe.durable, self.in_flight)?;
+        self.outside.checker.execute(execution, acts, self.outside.safe, self.in_flight)?;
         self.workers.push(Work::Running { performance, until });
         Ok(())
     }

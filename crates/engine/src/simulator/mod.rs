@@ -23,7 +23,7 @@ use threadline_flow::model::OnCrash;
 use threadline_flow::plan::Plan;
 use threadline_lang::{Scope, Value};
 
-use crate::event::{Address, Event, Seq, Status};
+use crate::event::{Address, Event, SafeEvents, Seq, Status};
 use crate::machine::{Machine, Outcome};
 use crate::random::Random;
 use crate::view::RunNames;
@@ -145,27 +145,16 @@ struct Outside {
     life: usize,
     /// Whether the run is a loop, which knows how long it has been going on.
     walks: bool,
+    /// How often the run stopped because a budget was used up.
+    over_budget: u32,
     /// So many more things may happen before the simulation counts as endless.
     fuel: u64,
-}
-
-/// So many events of a journal are safe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct SafeEvents {
-    /// They were handed to the operating system.
-    written: Seq,
-    /// They are on disk.
-    durable: Seq,
 }
 
 impl SafeEvents {
     /// All events are.
     fn all(journal: &[Event]) -> Self {
         Self { written: journal.len() as u64, durable: journal.len() as u64 }
-    }
-
-    fn are_within(self, safe: Self) -> bool {
-        self.written <= safe.written && self.durable <= safe.durable
     }
 }
 
@@ -234,6 +223,7 @@ impl Simulation {
             checker: PromiseChecker::new(Arc::clone(&self.plan)),
             life: 0,
             walks: self.plan.states.is_some(),
+            over_budget: 0,
             fuel: FUEL,
         };
         let mut appends = Vec::new();

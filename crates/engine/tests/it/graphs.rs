@@ -174,7 +174,8 @@ impl<'g> Run<'g> {
             }
             Command::End { outcome, .. } => {
                 let exports = Datum::Here(Value::NULL);
-                let what = EventKind::RunEnded { outcome, exports, ended: None, failed_items: None };
+                let what =
+                    EventKind::RunEnded { outcome, exports, ended: None, failed_items: None, spent: None };
                 self.record(Address::default(), what);
             }
             other => panic!("a graph of values does not ask for {other:?}"),
@@ -210,7 +211,7 @@ impl<'g> Run<'g> {
             *end = end.take().filter(|_| stays);
         }
         self.mended = true;
-        self.record(Address::default(), EventKind::Resumed { failed: false });
+        self.record(Address::default(), EventKind::Resumed { failed: false, budgets: Vec::new() });
         self.ready = self.machine.outstanding(None).unwrap();
         self
     }
@@ -236,7 +237,7 @@ fn one(key: &str, value: &str) -> Value {
 }
 
 fn output(status: Status, value: Value, meta: Value) -> Output {
-    Output { status, value: Datum::Here(value), output: None, stderr: None, meta }
+    Output { status, value: Datum::Here(value), output: None, stderr: None, meta, spent: None, thread: None }
 }
 
 fn skipped(reason: &str) -> Output {
@@ -258,9 +259,11 @@ fn started(plan: &Plan) -> RunStarted {
         folder: "".into(),
         program: "".into(),
         jobs: None,
+        budgets: Vec::new(),
         files: Vec::new(),
         caller: None,
         continues: None,
+        exchanges: None,
     }
 }
 

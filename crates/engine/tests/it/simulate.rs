@@ -14,21 +14,25 @@
 mod generate;
 mod oracle;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use generate::{Policies, Style};
 use oracle::Expected;
 use threadline_engine::evaluate::RetryPlan;
-use threadline_engine::event::{Address, Datum, Event, EventKind, ItemEnded, Listed, Output, Rules, Status};
+use threadline_engine::event::{
+    Address, Datum, Event, EventKind, ItemEnded, Listed, Output, Rules, RunSlice, SafeEvents, Status,
+};
+use threadline_engine::execute::Executor;
 use threadline_engine::machine::{Command, Machine, Outcome, Pause};
 use threadline_engine::random::Random;
-use threadline_engine::replay::output_of;
+use threadline_engine::replay::{Fold, Seen, output_of};
 use threadline_engine::simulator::chance::{Chances, Fate};
 use threadline_engine::simulator::{
     Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
+use threadline_engine::view::{ItemView, View};
 use threadline_flow::fields::FailureKind;
 use threadline_flow::files;
 use threadline_flow::load::load;
@@ -221,7 +225,7 @@ fn steps_in_flight_follow_on_crash() {
                 events.clone().filter(|what| matches!(what, EventKind::Started { rerun: true, .. })).count();
             let paused = events.filter(|what| matches!(what, EventKind::Paused { .. })).count();
             let executions = report.executions.iter();
-            let distinct: std::collections::BTreeSet<_> = executions
+            let distinct: BTreeSet<_> = executions
                 .map(|execution| (&execution.fated, execution.attempt, execution.exchange))
                 .collect();
             let repeated = report.executions.len() - distinct.len();
@@ -282,8 +286,8 @@ fn signals_stop_and_resume() {
                 let report = case.run(&signals);
                 case.check(&signals, &report);
                 if how == Interrupt::Stop {
-                    let twice = report.executions.len() - undisturbed.executions.len();
-                    assert!(twice == 0 || case.expected.racy);
+                    let is_same = report.executions.len() == undisturbed.executions.len();
+                    assert!(is_same || case.expected.racy, "seed {seed}, {signals:?}\n{}", case.source);
                 }
             }
         }
@@ -378,7 +382,10 @@ fn many_items_are_not_kept() {
         );
     }
     let end = apply(&mut machine, "1", finished(Status::Completed));
-    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None, failed_items: 0 }]);
+    assert_eq!(
+        end,
+        [Command::End { outcome: Outcome::Completed, ended: None, failed_items: 0, spent: Box::default() }]
+    );
 }
 
 /// What is kept of a map grows with the items that failed for good, and neither with those that did well nor with those
@@ -426,16 +433,20 @@ fn many_items_that_are_tried_again_are_not_kept() {
     apply(&mut machine, "reduce/1", finished(Status::Completed));
     let end = apply(&mut machine, "reduce", finished(Status::Completed));
     // Each of the 50 has an item inside it that failed, too.
-    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None, failed_items: 100 }]);
+    assert_eq!(
+        end,
+        [Command::End { outcome: Outcome::Completed, ended: None, failed_items: 100, spent: Box::default() }]
+    );
     let over = EventKind::RunEnded {
         outcome: Outcome::Completed,
         exports: Datum::Here(Value::NULL),
         ended: None,
         failed_items: None,
+        spent: None,
     };
     apply(&mut machine, "", over);
     assert!(machine.has_tolerated_failures() && machine.retained_entries() > 50);
-    apply(&mut machine, "", EventKind::Resumed { failed: true });
+    apply(&mut machine, "", EventKind::Resumed { failed: true, budgets: Vec::new() });
     let begun = machine.outstanding(None).unwrap().len();
     assert_eq!(begun, 2, "as many as run at once");
     for item in (0..ITEMS).step_by(1_000) {
@@ -494,30 +505,100 @@ fn events_of_items_come_in_order() {
     }
 }
 
-/// An item waits until the end of the item whose place it takes is on disk. Side by side, those that only
-/// make values wait for their list alone.
+/// Items one after the other wait until the end before is on disk. Side by side, those that act wait until it is
+/// written, and until all but the last few are on disk, and those that only make values wait for their list alone.
 #[test]
 fn items_wait_for_what_they_depend_on() {
     let acting = "argv: [work, '${item}']";
     let nested = "foreach: [1]\n      do:\n        - argv: [work, '${item}']";
     let value = "value: ${item}";
-    let cases =
-        [(acting, 1, true), (acting, 2, true), (nested, 2, true), (value, 1, true), (value, 2, false)];
-    for (step, parallel, waits) in cases {
+    for (step, parallel) in [(acting, 1), (acting, 2), (nested, 2), (value, 1), (value, 2)] {
         let mut machine = begun(&format!("map:\n  input: [1]\n  agent_template:\n    - {step}\n"));
-        let mut list = expanded(3, Rules::STRICT);
+        let mut list = expanded(40, Rules::STRICT);
         if let EventKind::Expanded { parallel: own, .. } = &mut list {
             *own = parallel;
         }
         apply(&mut machine, "map", list);
         let expanded = machine.last();
-        apply(&mut machine, "map[0]/1", finished(Status::Completed));
-        let commands = apply(&mut machine, "map[0]", item_ended(Status::Completed, 1));
-        let [Command::Start { task, .. } | Command::Expand(task)] = &commands[..] else {
-            panic!("{commands:?}")
-        };
-        assert_eq!(task.as_of, if waits { machine.last() } else { expanded }, "{step}, {parallel} at once");
+        let mut ends = Vec::new();
+        for item in 0..30 {
+            apply(&mut machine, &format!("map[{item}]/1"), finished(Status::Completed));
+            let commands = apply(&mut machine, &format!("map[{item}]"), item_ended(Status::Completed, 1));
+            ends.push(machine.last());
+            let [command @ (Command::Start { .. } | Command::Expand(_))] = &commands[..] else {
+                panic!("{commands:?}")
+            };
+            let plan = Arc::clone(machine.plan());
+            let awaited = Executor::new(&plan).awaits(command, &machine.view_of(command));
+            let now = machine.last();
+            let settled = ends.iter().rev().nth(16).copied().unwrap_or(expanded);
+            let expected = match (step, parallel) {
+                (_, 1) => SafeEvents { written: 0, durable: now },
+                (_, _) if step == value => SafeEvents { written: 0, durable: expanded },
+                // Nothing happens before the start of its attempt is written behind that end.
+                (_, _) if step == acting => SafeEvents { written: 0, durable: settled },
+                _ => SafeEvents { written: now, durable: settled },
+            };
+            assert_eq!(awaited, expected, "{step}, {parallel} at once, item {item}");
+        }
     }
+}
+
+/// What the steps of a slice saw is the same whether all events are folded or only those of the slice, except when an item
+/// began, who ran it, and what it waited for. Where that cannot be, an event of the slice does not fit.
+#[test]
+fn a_slice_of_a_run_shows_what_all_of_it_shows() {
+    let (mut compared, mut slices, mut misfits) = (0_u64, 0_u64, 0_u64);
+    for seed in seeds(200) {
+        let case = Case::generated(seed, [PLAIN, POLICIES, PHASES][usize::try_from(seed % 3).unwrap()]);
+        let appends = case.run(&[]).appends[0];
+        let kill = interruption(1 + seed % appends, InterruptMoment::After, Interrupt::Kill(Kept::Some));
+        let journal =
+            case.run(if seed.is_multiple_of(2) { &[] } else { std::slice::from_ref(&kill) }).journal;
+        let plan = &case.simulation.plan;
+        let whole = seen_at(Fold::new(Arc::clone(plan)), journal.iter()).unwrap();
+        let items: BTreeSet<Vec<u64>> = journal.iter().map(|event| event.at.items().collect()).collect();
+        for items in items {
+            let slice = RunSlice::new(if items.is_empty() { Vec::new() } else { vec![items.clone()] });
+            let events: Vec<&Event> = journal.iter().filter(|event| slice.has(event.at.as_str())).collect();
+            slices += 1;
+            let fold = Fold::of_slice(Arc::clone(plan), slice);
+            let Some(part) = seen_at(fold, events.iter().copied()) else {
+                misfits += 1;
+                continue;
+            };
+            for (event, part) in events.iter().zip(part) {
+                let all = &whole[usize::try_from(event.seq).unwrap() - 1];
+                assert_eq!(&part, all, "seed {seed}, {items:?}, event {}\n{}", event.seq, case.source);
+                compared += u64::from(part.is_some());
+            }
+        }
+    }
+    println!("{compared} of {slices} slices are the same, {misfits} slices do not fit");
+    assert!(
+        compared > 1_000 && 2 * misfits < slices,
+        "{compared} compared, {misfits} of {slices} do not fit"
+    );
+}
+
+/// What each event says about what its step saw; nothing when one does not fit.
+fn seen_at<'e>(mut fold: Fold, events: impl Iterator<Item = &'e Event>) -> Option<Vec<Option<String>>> {
+    let mut all = Vec::new();
+    for event in events {
+        let seen = fold.seen(event).map(|seen| {
+            let view = View {
+                as_of: 0,
+                earlier_ends: SafeEvents::default(),
+                limit: None,
+                item: seen.view.item.map(|item| ItemView { runner: 0, ..item }),
+                ..seen.view
+            };
+            format!("{:?}", Seen { view, ..seen })
+        });
+        all.push(seen);
+        fold.apply(event).ok()?;
+    }
+    Some(all)
 }
 
 /// The time of an item runs from its beginning, from the beginning of another attempt, and from a resume.
@@ -535,7 +616,7 @@ fn the_time_of_an_item_begins_anew() {
     let retry = RetryPlan { attempts: 2, ..RetryPlan::ONCE };
     let rules = Rules { retry, timeout, ..Rules::STRICT };
     assert_eq!(happens(10, "map", expanded(1, rules)).0, Some(10));
-    assert_eq!(happens(20, "", EventKind::Resumed { failed: false }).0, Some(20));
+    assert_eq!(happens(20, "", EventKind::Resumed { failed: false, budgets: Vec::new() }).0, Some(20));
     let (_, ends) = happens(30, "map[0]/1", finished(Status::Failed));
     let [Command::EndItem { ending, .. }] = &ends[..] else { panic!("{ends:?}") };
     assert_eq!((ending.began, ending.rules), (20, rules));
@@ -549,9 +630,10 @@ fn the_time_of_an_item_begins_anew() {
         exports: Datum::Here(Value::NULL),
         ended: None,
         failed_items: None,
+        spent: None,
     };
     happens(63, "", over);
-    assert_eq!(happens(70, "", EventKind::Resumed { failed: false }).0, Some(70));
+    assert_eq!(happens(70, "", EventKind::Resumed { failed: false, budgets: Vec::new() }).0, Some(70));
 }
 
 /// The machine of a run that has begun.
@@ -572,7 +654,8 @@ fn apply(machine: &mut Machine, at: &str, what: EventKind) -> Vec<Command> {
 
 fn finished(status: Status) -> EventKind {
     let value = Datum::Here(Value::NULL);
-    let output = Output { status, value, output: None, stderr: None, meta: Value::NULL };
+    let output =
+        Output { status, value, output: None, stderr: None, meta: Value::NULL, spent: None, thread: None };
     EventKind::Finished { output, results: None, kept: None }
 }
 
@@ -624,7 +707,8 @@ fn items_of_nodes_are_not_kept() {
 #[test]
 fn items_that_were_let_fail_are_done_again() {
     let (mut rewound, mut again, mut resumed) = (0, 0, 0);
-    for seed in seeds(25) {
+    // In the last one an item of a list that goes on began before the end of the item around it was on disk.
+    for seed in seeds(25).chain([122_527_790_611_899]) {
         let lenient = Style { steps: 6, policies: Policies::Lenient, ..PHASES };
         for style in [PHASES, POLICIES, lenient, Style { phases: false, ..lenient }] {
             let Case { source, simulation, .. } = Case::generated(seed, style);
@@ -651,17 +735,42 @@ fn items_that_were_let_fail_are_done_again() {
                     interruption(1 + append % 23, InterruptMoment::After, Interrupt::Kill(Kept::All)),
                 ];
                 let report = case.run(&kills);
-                let same = (report.outcome, &report.names) == (undisturbed.outcome, &undisturbed.names)
-                    && report.results == undisturbed.results
-                    && report.items == undisturbed.items;
-                if !same && !case.expected.racy {
-                    case.fail(&kills, &format!("{:#?}\n{:#?}", report.results, undisturbed.results));
+                let result_of = |report: &SimulationReport| {
+                    (report.outcome, report.names.clone(), report.results.clone(), report.items.clone())
+                };
+                let (found, wanted) = (result_of(&report), result_of(&undisturbed));
+                let is_racy = case.expected.racy || is_racy(&report) || is_racy(&undisturbed);
+                if found != wanted && !is_racy {
+                    case.fail(&kills, &format!("{found:#?}\n{wanted:#?}"));
                 }
             }
         }
     }
     println!("{resumed} runs resumed, {rewound} with items that were let fail, {again} more than once");
     assert!(resumed > 30 && rewound > 10 && again > 3);
+}
+
+/// Whether a list of items that run side by side stopped at a failure: which of the others began is left to chance. Of a
+/// run that is tried with other luck the oracle knows only the first try.
+fn is_racy(report: &SimulationReport) -> bool {
+    let mut lists: BTreeMap<Address, (Rules, u64)> = BTreeMap::new();
+    report.journal.iter().any(|event| match &event.kind {
+        EventKind::Expanded { parallel, rules, .. } => {
+            lists.remove(&event.at);
+            if *parallel > 1 {
+                lists.insert(event.at.clone(), (*rules, 0));
+            }
+            false
+        }
+        EventKind::ItemEnded(ItemEnded { status: Status::Failed, .. }) => {
+            let list = event.at.as_item().and_then(|(list, _)| lists.get_mut(&list));
+            list.is_some_and(|(rules, failed)| {
+                *failed += 1;
+                rules.stops_after(*failed)
+            })
+        }
+        _ => false,
+    })
 }
 
 fn end_of(event: &Event) -> Option<Outcome> {

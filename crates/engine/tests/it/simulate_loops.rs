@@ -274,8 +274,15 @@ impl Driven {
         };
         self.take(time, at, began);
         let value = Datum::Here(Value::from(self.seq.to_string().as_str()));
-        let output =
-            Output { status: Status::Completed, value, output: None, stderr: None, meta: Value::NULL };
+        let output = Output {
+            status: Status::Completed,
+            value,
+            output: None,
+            stderr: None,
+            meta: Value::NULL,
+            spent: None,
+            thread: None,
+        };
         self.take(time, at, EventKind::Finished { output, results: None, kept: None });
         self.judged(time, at, verdict, to)
     }
@@ -318,9 +325,11 @@ fn started() -> RunStarted {
         folder: "".into(),
         program: "".into(),
         jobs: None,
+        budgets: Vec::new(),
         files: Vec::new(),
         caller: None,
         continues: None,
+        exchanges: None,
     }
 }
 
@@ -349,7 +358,7 @@ fn the_time_in_between_does_not_count() {
     driven.visit(4_000, "a#1", "yes", "a");
     assert_eq!(driven.elapsed("a#2"), 4_000);
     // Killed here, and resumed a day later.
-    driven.take(86_400_000, "", EventKind::Resumed { failed: false });
+    driven.take(86_400_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
     assert_eq!(driven.elapsed("a#2"), 4_000);
     let commands = driven.visit(86_403_000, "a#2", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -362,8 +371,12 @@ fn the_time_in_between_does_not_count() {
     // Stopped at the limit, and resumed: its time begins anew, what has passed stays known.
     let (ended, outcome) = (Some(ended.clone()), Outcome::Stopped);
     let exports = Datum::Here(Value::NULL);
-    driven.take(86_406_000, "", EventKind::RunEnded { outcome, exports, ended, failed_items: None });
-    driven.take(99_000_000, "", EventKind::Resumed { failed: false });
+    driven.take(
+        86_406_000,
+        "",
+        EventKind::RunEnded { outcome, exports, ended, failed_items: None, spent: None },
+    );
+    driven.take(99_000_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
     assert_eq!(driven.elapsed("a#4"), 10_000);
     let commands = driven.visit(99_009_000, "a#4", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -378,7 +391,7 @@ fn a_pause_survives_a_kill() {
     let commands = driven.visit(1_000, "a#1", "yes", "a");
     let [Command::Wait { pause, .. }] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!((pause.since, pause.until), (1_000, 61_000));
-    driven.take(31_000, "", EventKind::Resumed { failed: false });
+    driven.take(31_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
     let outstanding = driven.machine.outstanding(None).unwrap();
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);

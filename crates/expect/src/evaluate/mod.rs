@@ -19,7 +19,7 @@ use threadline_lang::value::Key;
 use threadline_lang::{Document, Number, PathStep, Scope, Session, Trail, TrailStep, Value};
 
 use crate::actual::Actual;
-use crate::judge::{self, Judge, RuleDecision, Ruling};
+use crate::judge::{self, RuleDecision, RuleJudge, Ruling};
 use crate::model::{
     Expectation, ExpectationLine, Expectations, FieldRule, InnerCheck, InnerKind, LineKind, MemberGroup,
     Operand, Test, When,
@@ -38,15 +38,15 @@ pub struct Evaluation<'a, 'w> {
     /// Made when the first reference needs it.
     scope: Option<Scope>,
     session: &'a mut Session<'w>,
-    judge: &'a mut dyn Judge,
+    judge: &'a mut dyn RuleJudge,
     /// Operands with references, by their address.
-    resolved: BTreeMap<usize, (Arc<Field<Document>>, Resolved)>,
+    resolved: BTreeMap<usize, (Arc<Field<Document>>, ResolvedOperand)>,
     scratch: String,
     evaluated: u64,
 }
 
 /// An operand whose references were resolved, and its value; or why it has none.
-type Resolved = Result<(Arc<PreparedOperand>, Value), String>;
+type ResolvedOperand = Result<(Arc<PreparedOperand>, Value), String>;
 
 /// What a line looks at.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         actual: &'a Actual,
         outer: &'a Scope,
         session: &'a mut Session<'w>,
-        judge: &'a mut dyn Judge,
+        judge: &'a mut dyn RuleJudge,
     ) -> Self {
         let (resolved, scratch) = (BTreeMap::new(), String::new());
         Self { actual, outer, scope: None, session, judge, resolved, scratch, evaluated: 0 }
@@ -370,7 +370,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     }
 
     /// An operand with its references resolved: once, however many items it is compared with.
-    fn resolved(&mut self, named: NamedOperator, field: &Arc<Field<Document>>) -> Resolved {
+    fn resolved(&mut self, named: NamedOperator, field: &Arc<Field<Document>>) -> ResolvedOperand {
         let known = self.resolved.get(&Arc::as_ptr(field).addr());
         if let Some((_, resolved)) = known {
             return resolved.clone();

@@ -422,6 +422,12 @@ impl ExpectationLoader<'_> {
             let hint = "it stands at the top, beside `expectations`";
             return self.unknown(Check::UnknownField.at(span, message).hint(hint));
         }
+        if key == "customValidator" {
+            let message = "`customValidator` is code of another program, which nobody runs here";
+            let hint = "say with `expr` what it tests, or let a step of a scenario run it and compare what that leaves: \
+                        `assert: {value: ..., expect: ...}`";
+            return self.unknown(Check::UnknownField.at(span, message).hint(hint));
+        }
         let facts: Vec<EcoString> = self.facts.iter().flatten().map(|(name, _)| name.clone()).collect();
         let fields = FIELDS.iter().map(|field| field.name);
         let keys = [LOGIC, CHECKS, OPTIONS].into_iter().flatten().map(|key| key.name);

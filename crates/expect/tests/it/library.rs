@@ -3,7 +3,7 @@
 
 use crate::support::{answer, detected, evaluating, json, loaded, outcomes, sound};
 use threadline_expect::{
-    Actual, DocumentKind, Evaluation, ExpectationAnswer, FactsError, Judge, LoadContext, Ruling, Rulings,
+    Actual, DocumentKind, Evaluation, ExpectationAnswer, FactsError, LoadContext, RuleJudge, Ruling, Rulings,
     Settled, Unknown, Unsettled, UnsettledWhy, load, load_part, table,
 };
 use threadline_lang::data::DataFormat;
@@ -65,7 +65,7 @@ fn names_of_the_caller_stand_behind_those_of_the_document() {
 
 // ---- judges ------------------------------------------------------------------------------------------------
 
-fn judged(expectation: &str, document: &str, judge: &mut dyn Judge) -> (ExpectationAnswer, String) {
+fn judged(expectation: &str, document: &str, judge: &mut dyn RuleJudge) -> (ExpectationAnswer, String) {
     let (actual, scope, mut world) = (detected(document), Scope::new(), NoWorld);
     let mut session = Session::new(&mut world);
     let mut evaluation = Evaluation::new(&actual, &scope, &mut session, judge);
@@ -111,7 +111,7 @@ fn what_a_rule_leaves_open_a_judge_says() {
 /// Gives every question the same answer, and remembers them.
 struct Always(bool, Vec<String>);
 
-impl Judge for Always {
+impl RuleJudge for Always {
     fn judge(&mut self, question: &str, _document: &Value) -> Ruling {
         self.1.push(question.to_owned());
         let why = String::new();

@@ -48,11 +48,12 @@ pub enum FailureKind {
     SecretOutput,
     Fail,
     Verdict,
+    Replay,
 }
 
 impl FailureKind {
     /// Every kind, in the order of the reference.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::ExitCode,
         Self::Signal,
         Self::Timeout,
@@ -75,6 +76,7 @@ impl FailureKind {
         Self::SecretOutput,
         Self::Fail,
         Self::Verdict,
+        Self::Replay,
     ];
 
     /// The word in `meta.error_type`.
@@ -102,6 +104,7 @@ impl FailureKind {
             Self::SecretOutput => "SecretOutput",
             Self::Fail => "Fail",
             Self::Verdict => "Verdict",
+            Self::Replay => "Replay",
         }
     }
 
@@ -145,6 +148,7 @@ impl FailureKind {
                 "of a run: no route leads on from the verdict on a state, or the loop ended in a failure state"
             }
             Self::Expectation => "the output does not meet `expect`, or cannot be compared with it",
+            Self::Replay => "the run is replayed, and what an agent is asked is not what was recorded",
             Self::SecretOutput => {
                 "the output or the answer contains a secret, and `secret_output` is not `mask`"
             }

@@ -8,21 +8,25 @@ mod failure;
 mod other_versions;
 pub(crate) mod outputs;
 mod providers;
+mod scenarios;
 mod schema;
 mod table;
 
 use threadline_lang::diag::words;
 
 pub use failure::{Failure, FailureKind};
-pub use other_versions::{UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word};
+pub use other_versions::{
+    UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word, with_underscores,
+};
 pub use outputs::{META, NodeType, OutputField, StepOutput, engine_names, field_names};
 pub(crate) use providers::hint_for_setting;
-pub use providers::{DEFAULT_PROVIDER, PROVIDERS, ProviderName, ProviderSpec};
+pub use providers::{BASE_URL, DEFAULT_PROVIDER, PROVIDERS, ProviderName, ProviderSpec, SettingForm};
+pub(crate) use scenarios::{REPEAT, SCENARIO, SCENARIO_JUDGE, SCENARIO_STEP, TARGET};
 pub use schema::schema;
 pub(crate) use table::{
-    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, DEFAULTS, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE,
-    FRAGMENT, HTTP, INPUT, MAP, NODE, PHASE, RETRY, ROUTE, SECRET, SERVER, SHELL_TOOL, SOURCE, STATE, STEP,
-    TRIGGER, TRIGGER_CONFIG, UNTIL, WRITE_FILE,
+    AGENT, AGENT_TOOL, ALLOW, ASSERT, BUDGET, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, DEFAULTS, EDGE,
+    EDGE_CONFIG, ERROR_POLICY, EVALUATE, FRAGMENT, HTTP, INPUT, MAP, NODE, PHASE, RETRY, ROUTE, SECRET,
+    SERVER, SHELL_TOOL, SOURCE, STATE, STEP, TRIGGER, TRIGGER_CONFIG, UNTIL, USER_AGENTS, WRITE_FILE,
 };
 pub use table::{METHODS, WORKFLOW};
 
@@ -67,6 +71,7 @@ impl InheritedKeys {
 }
 
 /// A row of the table: one key of an object.
+#[derive(Clone, Copy)]
 pub struct KeySpec {
     /// Name of the key; `on_VERDICT` stands for every key that starts with `on_`.
     pub name: &'static str,
@@ -174,8 +179,12 @@ pub enum ActionName {
     WriteFile,
     /// The action `value`.
     Value,
+    /// The action `assert`.
+    Assert,
     /// The action `fail`.
     Fail,
+    /// The action `wait`.
+    Wait,
     /// The action `workflow`.
     Workflow,
     /// The action `foreach`.
@@ -192,7 +201,7 @@ pub enum ActionName {
 
 impl ActionName {
     /// Every action, in the order of the reference.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Shell,
         Self::Argv,
         Self::Agent,
@@ -200,7 +209,9 @@ impl ActionName {
         Self::Tool,
         Self::WriteFile,
         Self::Value,
+        Self::Assert,
         Self::Fail,
+        Self::Wait,
         Self::Workflow,
         Self::ForEach,
         Self::Condition,
@@ -217,7 +228,9 @@ impl ActionName {
             Self::Tool => "tool",
             Self::WriteFile => "write_file",
             Self::Value => "value",
+            Self::Assert => "assert",
             Self::Fail => "fail",
+            Self::Wait => "wait",
             Self::Workflow => "workflow",
             Self::ForEach => "foreach",
             Self::Condition => "condition",

@@ -10,14 +10,30 @@ pub enum UnsupportedKey {
     Replaced(&'static str),
     /// A key of a later version, with a hint for the meantime if there is one.
     NotYet(Option<&'static str>),
-    /// A key of another sort of file, with what that file is.
-    OtherShape(&'static str),
 }
 
-/// Looks up a key that the table of an object does not have.
+/// Looks up a key that the table of an object does not have, as it is written or with `_` between its words.
 pub fn find_unsupported_key(object: &str, key: &str) -> Option<UnsupportedKey> {
-    let row = UNSUPPORTED_KEYS.iter().find(|row| row.0 == object && row.1 == key);
-    row.map(|(.., unsupported)| *unsupported)
+    let find = |key: &str| UNSUPPORTED_KEYS.iter().find(|row| row.0 == object && row.1 == key);
+    find(key).or_else(|| find(&with_underscores(key))).map(|(.., unsupported)| *unsupported)
+}
+
+/// A key with `_` between its words: `retryPolicy` and `retry-policy` are `retry_policy`.
+pub fn with_underscores(key: &str) -> String {
+    let mut text = String::with_capacity(key.len() + 4);
+    for char in key.chars() {
+        match char {
+            '-' => text.push('_'),
+            char if char.is_ascii_uppercase() => {
+                if !text.is_empty() && !text.ends_with('_') {
+                    text.push('_');
+                }
+                text.push(char.to_ascii_lowercase());
+            }
+            char => text.push(char),
+        }
+    }
+    text
 }
 
 /// The hint for a root that older systems or later versions have.
@@ -31,6 +47,8 @@ pub fn hint_for_word(key: &str, word: &str) -> Option<&'static str> {
     OTHER_WORDS.iter().find(|row| row.0 == key && row.1 == word).map(|(.., hint)| *hint)
 }
 
+const REDIRECT: UnsupportedKey =
+    Replaced("write it in the command: `shell: ... > FILE`; `threadline logs` shows what a step printed");
 const PREVIOUS_STEP: &str = "read the previous step as `prev`: `${prev.output}`";
 const STEP_BY_ID: &str = "read a step by its id: `${ID.output}`";
 const ONLY_IN_LOOPS: &str = "it is only available in the states of a loop";
@@ -57,9 +75,8 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("trigger", "the payload `${trigger}` is only available in a graph: write `nodes:` instead of `steps:`"),
 ];
 
-use UnsupportedKey::{NotYet, OtherShape, Renamed, Replaced};
+use UnsupportedKey::{NotYet, Renamed, Replaced};
 
-const SCENARIOS: UnsupportedKey = OtherShape("a set of scenarios");
 const MOVE_TO_POLICY: UnsupportedKey = Replaced("move it under `error_policy:`");
 const MOVE_TO_MAP: UnsupportedKey = Replaced("move it under `map:`");
 const USE_ITEM_RETRY: UnsupportedKey =
@@ -76,7 +93,6 @@ const COMMIT_IN_STEP: UnsupportedKey =
 
 const NEEDS_IN_GRAPHS: UnsupportedKey =
     Replaced("steps run in the order in which they are written; a node of a graph has `needs:`");
-const WAIT_IN_SHELL: UnsupportedKey = Replaced("write `shell: sleep 5`");
 const ASK_AN_AGENT: UnsupportedKey =
     Replaced("write `agent: NAME` with the question as `message:`, and declare it under `agents:`");
 const USE_FOREACH: UnsupportedKey =
@@ -155,10 +171,6 @@ static OTHER_WORDS: &[(&str, &str, &str)] = &[
 static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("workflow", "policy", NotYet(None)),
     ("workflow", "trigger", Replaced("make it a node: `nodes: {start: {trigger: manual}}`")),
-    ("workflow", "cases", SCENARIOS),
-    ("workflow", "facts", SCENARIOS),
-    ("workflow", "expectations", SCENARIOS),
-    ("workflow", "target", SCENARIOS),
     ("workflow", "version", Replaced("write `threadline: 1`")),
     ("workflow", "retry", Replaced("write `defaults: {retry: 3}`, or `retry:` on the steps that need it")),
     (
@@ -250,22 +262,27 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
              with `workflow:`",
         ),
     ),
+    ("step", "executor", Replaced("not here: run a container with `shell: docker run --rm IMAGE ...`")),
+    (
+        "step",
+        "preconditions",
+        Replaced("write `when:` with a condition, such as `when: env.MODE == \"full\"`"),
+    ),
+    ("step", "stdout", REDIRECT),
+    ("step", "stderr", REDIRECT),
     ("step", "image", Replaced("not here: run a container with `shell: docker run --rm IMAGE ...`")),
     ("step", "container", Replaced("not here: run a container with `shell: docker run --rm IMAGE ...`")),
     ("step", "depends", NEEDS_IN_GRAPHS),
     ("step", "depends_on", NEEDS_IN_GRAPHS),
-    ("step", "dependsOn", NEEDS_IN_GRAPHS),
     ("step", "after", NEEDS_IN_GRAPHS),
-    ("step", "sleep", WAIT_IN_SHELL),
-    ("step", "wait", WAIT_IN_SHELL),
-    ("step", "delay", WAIT_IN_SHELL),
+    ("step", "sleep", Renamed("wait")),
+    ("step", "delay", Renamed("wait")),
     ("step", "prompt", ASK_AN_AGENT),
     ("step", "ask", ASK_AN_AGENT),
     ("step", "llm", ASK_AN_AGENT),
     ("step", "matrix", USE_FOREACH),
     ("step", "strategy", USE_FOREACH),
     ("step", "for_each", Renamed("foreach")),
-    ("step", "forEach", Renamed("foreach")),
     ("step", "items", Renamed("foreach")),
     ("step", "with_items", Renamed("foreach")),
     ("step", "loop", USE_FOREACH),
@@ -274,7 +291,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("step", "concurrency", Renamed("parallel")),
     ("step", "dir", Renamed("cwd")),
     ("step", "workdir", Renamed("cwd")),
-    ("step", "working-directory", Renamed("cwd")),
     ("step", "working_directory", Renamed("cwd")),
     ("step", "environment", Renamed("env")),
     ("step", "envs", Renamed("env")),
@@ -304,7 +320,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("step", "always", Renamed("finally")),
     ("retry", "max", Renamed("attempts")),
     ("retry", "max_attempts", Renamed("attempts")),
-    ("retry", "maxAttempts", Renamed("attempts")),
     ("retry", "count", Renamed("attempts")),
     ("retry", "times", Renamed("attempts")),
     (
@@ -361,7 +376,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("workflow", "schedule", START_A_RUN),
     ("workflow", "cron", START_A_RUN),
     ("workflow", "dotenv", ENV_FILE),
-    ("workflow", "environment", Renamed("env")),
     ("workflow", "envs", Renamed("env")),
     ("workflow", "variables", Renamed("context")),
     ("workflow", "vars", Renamed("context")),
@@ -380,9 +394,29 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ),
     ("workflow", "always", Renamed("finally")),
     ("workflow", "after", Renamed("finally")),
+    (
+        "workflow",
+        "type",
+        Replaced("remove it: `steps:`, `nodes:`, `map:` or `states:` says what the file is"),
+    ),
+    (
+        "workflow",
+        "max_active_runs",
+        Replaced("write `locks:`, the paths that only one run may use at a time"),
+    ),
+    (
+        "workflow",
+        "entry_point",
+        Replaced("remove it: a graph begins with the nodes that need no other; a loop has `initial:`"),
+    ),
+    (
+        "workflow",
+        "conditional_edges",
+        Replaced("write a node with `condition:`, and `needs: [ID.true]` on the node behind it"),
+    ),
+    ("workflow", "permissions", Replaced("remove it: a run may do what whoever starts it may do")),
     ("workflow", "runs-on", Replaced("remove it: a run uses the machine that it is started on")),
     ("workflow", "shell", Replaced("write it as a step: `steps: [{shell: ...}]`")),
-    ("workflow", "tags", USE_DESCRIPTION),
     ("workflow", "author", USE_DESCRIPTION),
     ("step", "max_attempts", Replaced("write `retry:` on the step that fails")),
     ("step", "fail_workflow", Replaced("a failed step ends the run unless it has `continue_on_error: true`")),
@@ -417,10 +451,8 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("workflow", "default_timeout", Replaced("write `defaults: {timeout: 10m}`")),
     ("workflow", "default_idle_timeout", Replaced("write `defaults: {idle_timeout: 1m}`")),
     ("workflow", "config", Replaced("remove it: settings of other programs have no meaning here")),
-    ("workflow", "category", USE_DESCRIPTION),
     ("workflow", "labels", USE_DESCRIPTION),
     ("workflow", "visibility", USE_DESCRIPTION),
-    ("workflow", "targets", USE_DESCRIPTION),
     (
         "workflow",
         "artifact_versioning",

@@ -57,13 +57,29 @@ pub mod field_names {
     pub const ENDED_BY: &str = "ended_by";
     pub const ENDED_IN: &str = "ended_in";
     pub const MESSAGES_CREATED: &str = "messages_created";
+    pub const EXCHANGE: &str = "exchange";
+    pub const TOOL_CALLS: &str = "tool_calls";
+    pub const REPLAYED: &str = "replayed";
+    pub const CACHED: &str = "cached";
     pub const FINAL_RESPONSE: &str = "final_response";
     pub const THREAD_ID: &str = "thread_id";
     pub const ID: &str = "id";
     pub const STEP: &str = "step";
     pub const FAILED_COUNT: &str = "failed_count";
+    pub const NAME: &str = "name";
+    pub const ARGUMENTS: &str = "arguments";
+    pub const RESULT: &str = "result";
+    pub const IS_ERROR: &str = "is_error";
     pub const PATH: &str = "path";
     pub const BYTES: &str = "bytes";
+    pub const MET: &str = "met";
+    pub const UNMET: &str = "unmet";
+    pub const NOT_EVALUABLE: &str = "not_evaluable";
+    pub const VACUOUS: &str = "vacuous";
+    pub const OUTCOMES: &str = "outcomes";
+    pub const OPEN: &str = "open";
+    pub const OPINIONS: &str = "opinions";
+    pub const WAITED_MS: &str = "waited_ms";
 }
 
 /// A field that a reference can read.
@@ -149,7 +165,9 @@ pub enum NodeType {
     Tool,
     WriteFile,
     Value,
+    Assert,
     Fail,
+    Wait,
     Workflow,
     ForEach,
     Map,
@@ -173,14 +191,16 @@ pub struct StepOutput {
 
 impl NodeType {
     /// Every type, in the order of the reference.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Shell,
         Self::Agent,
         Self::Http,
         Self::Tool,
         Self::WriteFile,
         Self::Value,
+        Self::Assert,
         Self::Fail,
+        Self::Wait,
         Self::Workflow,
         Self::ForEach,
         Self::Map,
@@ -199,7 +219,9 @@ impl NodeType {
             Self::Tool => "tool",
             Self::WriteFile => "write_file",
             Self::Value => "value",
+            Self::Assert => "assert",
             Self::Fail => "fail",
+            Self::Wait => "wait",
             Self::Workflow => "workflow",
             Self::ForEach => "foreach",
             Self::Map => "map",
@@ -219,7 +241,9 @@ impl NodeType {
             Self::Tool => &TOOL,
             Self::WriteFile => &WRITE_FILE,
             Self::Value => &VALUE,
+            Self::Assert => &ASSERT,
             Self::Fail => &FAIL,
+            Self::Wait => &WAIT,
             Self::Workflow => &WORKFLOW,
             Self::ForEach => &FOREACH,
             Self::Map => &MAP,
@@ -250,6 +274,11 @@ static AGENT: StepOutput = StepOutput {
         field(names::MESSAGES_CREATED, Type::Int, "the number of messages that the agent wrote"),
         field(names::FINAL_RESPONSE, Type::Text, "the answer as text"),
         any(names::THREAD_ID, "the id of the conversation, if the agent has one"),
+        field(
+            names::TOOL_CALLS,
+            Type::List,
+            "the tools that the agent called, in order: each with `name`, `arguments`, `result` and `is_error`",
+        ),
         any(
             names::OUTPUT,
             "the JSON value of the answer, if the step has `output`; or the answer in the format of \
@@ -265,6 +294,21 @@ static AGENT: StepOutput = StepOutput {
             optional(names::OUTPUT_TOKENS, Type::Int, "the tokens that the agent wrote, if it says so"),
             optional(names::TOTAL_TOKENS, Type::Int, "both together"),
             number(names::TOTAL_COST_USD, "what the answer cost in US dollars, if that is known"),
+            optional(
+                names::TOOL_CALLS,
+                Type::List,
+                "the tools that the agent called, of a step that failed: then no value has them",
+            ),
+            optional(
+                names::REPLAYED,
+                Type::Bool,
+                "true where a record answered in place of the agent: `run --replay`",
+            ),
+            optional(
+                names::CACHED,
+                Type::Bool,
+                "true where the answer was kept from an earlier run, and cost nothing: `cache`",
+            ),
         ],
         &PROGRAM_META,
     ],
@@ -304,6 +348,32 @@ static WRITE_FILE: StepOutput = StepOutput {
         field(names::PATH, Type::Text, "the path of the file, as the step gives it"),
         field(names::BYTES, Type::Int, "the size of the file in bytes"),
     ],
+    meta: &[],
+};
+
+static ASSERT: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "what the expectations came to. Of a step that failed, its `output` has the same",
+    value: &[
+        field(names::MET, Type::Int, "the number of expectations that are met"),
+        field(names::UNMET, Type::Int, "the number that are unmet"),
+        field(names::NOT_EVALUABLE, Type::Int, "the number that cannot be evaluated"),
+        field(names::VACUOUS, Type::Int, "the number that are met only because a part of them asked nothing"),
+        field(names::OUTCOMES, Type::List, "what each came to: `{name, result, reason, tree}`"),
+        field(names::OPEN, Type::List, "the questions that only a judge can answer, and none has"),
+        field(
+            names::OPINIONS,
+            Type::List,
+            "what each judge said: `{question, judge, yes, no, misquoted, flaky, reason}`",
+        ),
+    ],
+    meta: &[],
+};
+
+static WAIT: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "how long it waited",
+    value: &[field(names::WAITED_MS, Type::Int, "the time in milliseconds")],
     meta: &[],
 };
 
@@ -443,6 +513,14 @@ pub(crate) const RESULT_FIELDS: [OutputField; 7] = [
     field(names::DURATION_MS, Type::Int, "how long the last attempt took, in milliseconds"),
 ];
 
+/// An element of `tool_calls`: a tool that an agent called.
+pub(crate) const TOOL_CALL_FIELDS: [OutputField; 4] = [
+    field(names::NAME, Type::Text, "the tool, as `tools` names it: `SERVER.TOOL`, or the name alone"),
+    any(names::ARGUMENTS, "the arguments: an object, or the text that the agent wrote where it is none"),
+    any(names::RESULT, "what the agent was given, as text; or what a program reports"),
+    field(names::IS_ERROR, Type::Bool, "whether the call failed"),
+];
+
 /// `setup` and `reduce`: what later phases can read.
 pub(crate) const PHASE_FIELDS: [OutputField; 2] = [
     field(names::OUTPUT, Type::Text, "the output of the last step"),
@@ -529,6 +607,14 @@ pub(crate) const PLAIN_OUTPUT_FIELDS: [OutputField; 4] = [
     field(names::STATE, Type::Text, "how the step ended, as `meta.status`"),
 ];
 
+/// The same of an `assert`, which says what its expectations came to also where it failed.
+pub(crate) const ASSERT_OUTPUT_FIELDS: [OutputField; 4] = [
+    any(names::OUTPUT, "what the expectations came to, of a step that failed"),
+    PLAIN_OUTPUT_FIELDS[1],
+    PLAIN_OUTPUT_FIELDS[2],
+    PLAIN_OUTPUT_FIELDS[3],
+];
+
 /// The fields of the output of a step beside `value` and `meta`, if the step ran a program.
 pub(crate) const OUTPUT_FIELDS: [OutputField; 5] =
     joined(PRINTED_FIELDS, [field(names::STATE, Type::Text, "how the step ended, as `meta.status`")]);
@@ -563,13 +649,14 @@ pub(crate) const JUDGEMENT_FIELDS: [OutputField; 9] = joined(
 );
 
 /// The names of the engine's own with their fields, in the order of the reference.
-pub fn engine_names() -> [(&'static str, &'static str, &'static [OutputField]); 11] {
+pub fn engine_names() -> [(&'static str, &'static str, &'static [OutputField]); 12] {
     [
         ("workflow", "everywhere", &WORKFLOW_FIELDS),
         ("run", "in `on_failure`, `on_success` and `finally` of the workflow", &RUN_FIELDS),
         ("run.failed[]", "in the same places", &FAILED_STEP_FIELDS),
         ("item", "in the steps of a list, beside the fields of the item", &ITEM_FIELDS),
         ("agent", "in the steps of a map", &ITEM_AGENT_FIELDS),
+        ("result.tool_calls[]", "in what an agent leaves", &TOOL_CALL_FIELDS),
         ("map", "after the map; `map.total` also in its steps", &MAP_FIELDS),
         ("map.results[]", "after the map", &RESULT_FIELDS),
         ("setup` and `reduce", "in later phases", &PHASE_FIELDS),

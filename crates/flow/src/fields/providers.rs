@@ -5,8 +5,10 @@
 
 use std::fmt;
 
-use super::table::{choice, key};
-use super::{AGENT, Choice, InheritedKeys, KeyKind, KeySpec, ObjectSpec};
+use threadline_lang::Value;
+
+use super::table::{AGENT_TOOL, TEXT, choice, key};
+use super::{AGENT, Choice, Form, InheritedKeys, KeyKind, KeySpec, ObjectSpec};
 
 /// How an agent is asked: a row of [`PROVIDERS`].
 pub struct ProviderSpec {
@@ -62,6 +64,80 @@ const PRICE: KeySpec = key(
     "what a million tokens cost in US dollars: `{input: 3, output: 15}`. Without it the cost of an answer is not known",
 );
 
+static TOOL_KINDS: [KeyKind; 2] = [TEXT, KeyKind::Object(&AGENT_TOOL)];
+static TOOL: KeyKind = KeyKind::Either(&TOOL_KINDS);
+const TOOLS: KeySpec = key(
+    "tools",
+    KeyKind::List(&TOOL),
+    "what the agent may call: a server of `servers` with all its tools, one tool as `SERVER.TOOL`, `read_file`, \
+     `write_file`, `http`, or an object",
+);
+const MAX_TURNS: KeySpec = key(
+    "max_turns",
+    KeyKind::Value,
+    "maximum number of messages that the model may write before it answers, a whole number. Default: 50",
+);
+
+const MAX_PARALLEL: KeySpec = key(
+    "max_parallel",
+    KeyKind::Value,
+    "how many steps, items and judges of a run may ask the agent at once, with called runs. Default: all",
+);
+const REQUESTS_PER_MINUTE: KeySpec = key(
+    "requests_per_minute",
+    KeyKind::Value,
+    "how often a run may ask the agent in any minute, with called runs. Default: any number",
+);
+
+/// What a setting of an agent has to be, where its kind does not say it. It is asked of a value that is written out when
+/// the file is read, and of any other before the agent is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingForm {
+    /// A whole number above 0.
+    Count,
+    /// A number, as JSON writes one.
+    Number,
+    /// What tokens cost.
+    Price,
+}
+
+impl SettingForm {
+    /// The form of the setting with this key.
+    pub fn of(key: &str) -> Option<Self> {
+        match key {
+            "max_tokens" | "max_turns" | "max_parallel" | "requests_per_minute" => Some(Self::Count),
+            "temperature" => Some(Self::Number),
+            "price" => Some(Self::Price),
+            _ => None,
+        }
+    }
+
+    /// The kind of value in words, for messages.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Count => "a whole number above 0",
+            Self::Number => "a number",
+            Self::Price => "two numbers of at least 0, as in `{input: 3, output: 15}`",
+        }
+    }
+
+    /// Whether a value is that.
+    pub fn fits(self, value: &Value) -> bool {
+        let is_price = |value: &Value| value.as_number().is_some_and(|price| !price.is_negative());
+        match self {
+            Self::Count => Form::Count(1).count(value).is_some(),
+            Self::Number => value.as_number().is_some(),
+            Self::Price => value.as_object().is_some_and(|price| {
+                let both = ["input", "output"].map(|name| price.get_str(name));
+                price.len() == 2 && both.into_iter().all(|price| price.is_some_and(is_price))
+            }),
+        }
+    }
+}
+
+/// The setting that is the beginning of a URL.
+pub const BASE_URL: &str = "base_url";
+
 /// Every provider. An agent that names none has the first.
 pub static PROVIDERS: [ProviderSpec; 5] = [
     ProviderSpec {
@@ -74,7 +150,11 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
             title: "an agent",
             doc: "`provider: command`, an agent that is a program. It reads the message from stdin and prints the \
                   answer to stdout",
-            keys: &[key("command", KeyKind::List(&KeyKind::Text), "program and its arguments").required()],
+            keys: &[
+                key("command", KeyKind::List(&KeyKind::Text), "program and its arguments").required(),
+                MAX_PARALLEL,
+                REQUESTS_PER_MINUTE,
+            ],
             base: Some(every_agent()),
         },
     },
@@ -106,6 +186,8 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
                     KeyKind::Text,
                     "how Claude Code asks for permissions, such as `acceptEdits`",
                 ),
+                MAX_PARALLEL,
+                REQUESTS_PER_MINUTE,
             ],
             base: Some(every_agent_with_model()),
         },
@@ -136,6 +218,10 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
                 ),
                 TEMPERATURE,
                 PRICE,
+                TOOLS,
+                MAX_TURNS,
+                MAX_PARALLEL,
+                REQUESTS_PER_MINUTE,
             ],
             base: Some(every_agent_with_model()),
         },
@@ -163,6 +249,10 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
                 key("max_tokens", KeyKind::Value, "maximum number of tokens of an answer, a whole number"),
                 TEMPERATURE,
                 PRICE,
+                TOOLS,
+                MAX_TURNS,
+                MAX_PARALLEL,
+                REQUESTS_PER_MINUTE,
             ],
             base: Some(every_agent_with_model()),
         },
@@ -205,8 +295,11 @@ pub(super) static PROVIDER_WORDS: [Choice; PROVIDERS.len()] = {
 /// How to put a setting right that is one of another provider.
 pub(crate) fn hint_for_setting(object: &ObjectSpec, key: &str) -> Option<String> {
     PROVIDERS.iter().find(|provider| provider.object.name == object.name)?;
-    let other = PROVIDERS.iter().find(|provider| provider.object.key(key).is_some())?;
-    Some(format!("`{key}` needs `provider: {}`", other.word.name))
+    let others = PROVIDERS.iter().filter(|provider| provider.object.key(key).is_some());
+    let others: Vec<String> = others.map(|other| format!("`{}`", other.word.name)).collect();
+    let (first, rest) = others.split_first()?;
+    let rest = rest.iter().fold(String::new(), |rest, other| format!("{rest} or {other}"));
+    Some(format!("`{key}` needs `provider: {}`{rest}", first.trim_matches('`')))
 }
 
 impl fmt::Debug for ProviderSpec {

@@ -1,10 +1,11 @@
 //! The table itself: every object of a workflow file and every key of it.
 
 use super::ActionName::{
-    Agent, Argv, Condition, Fail, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Workflow,
-    WriteFile,
+    Agent, Argv, Assert, Condition, Fail, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Wait,
+    Workflow, WriteFile,
 };
 use super::providers::{DEFAULT_PROVIDER, PROVIDER_WORDS};
+use super::scenarios::{REPEAT, SCENARIO, SCENARIO_JUDGE, SCENARIO_STEP, SHARED, TARGET};
 use super::{ActionName, Choice, Form, InheritedKeys, KeyKind, KeySpec, ObjectSpec};
 
 pub(super) const fn key(name: &'static str, kind: KeyKind, doc: &'static str) -> KeySpec {
@@ -26,11 +27,11 @@ pub(super) const fn choice(name: &'static str, doc: &'static str) -> Choice {
 }
 
 impl KeySpec {
-    const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+    pub(super) const fn aliases(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
 
-    const fn default(self, default: &'static str) -> Self {
+    pub(super) const fn default(self, default: &'static str) -> Self {
         Self { default: Some(default), ..self }
     }
 
@@ -58,7 +59,7 @@ impl Choice {
     }
 }
 
-const TEXT: KeyKind = KeyKind::Fixed(Form::Text);
+pub(super) const TEXT: KeyKind = KeyKind::Fixed(Form::Text);
 const BOOL: KeyKind = KeyKind::Fixed(Form::Bool);
 /// What starts a program of its own.
 const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
@@ -80,6 +81,8 @@ pub(super) static OBJECTS: &[&ObjectSpec] = &[
     &SHELL_TOOL,
     &WRITE_FILE,
     &RETRY,
+    &BUDGET,
+    &ASSERT,
     &SOURCE,
     &ERROR_POLICY,
     &PHASE,
@@ -99,9 +102,15 @@ pub(super) static OBJECTS: &[&ObjectSpec] = &[
     &INPUT,
     &AGENT,
     &SERVER,
+    &AGENT_TOOL,
     &COMPUTED,
     &SECRET,
     &ALLOW,
+    &SCENARIO,
+    &SCENARIO_STEP,
+    &TARGET,
+    &SCENARIO_JUDGE,
+    &REPEAT,
 ];
 
 /// A whole file.
@@ -163,6 +172,12 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
             "keys that hold for every step which does not set them itself",
         ),
         key("agents", KeyKind::Map(&KeyKind::Agent), "agents that answer `agent` steps, keyed by name"),
+        key(
+            "prices",
+            KeyKind::Map(&KeyKind::Value),
+            "what a million tokens of each model cost in US dollars: `MODEL: {input: 3, output: 15}`, for agents without a \
+             `price`",
+        ),
         key(
             "servers",
             KeyKind::Map(&KeyKind::Object(&SERVER)),
@@ -257,6 +272,11 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
             KeyKind::Setting(Form::Count(2)),
             "number of consecutive visits with the same verdict and the same output after which a \
              judged state stops the loop. Default: none",
+        ),
+        key(
+            "budget",
+            KeyKind::Object(&BUDGET),
+            "what the agents of a run may use together, with called runs",
         ),
         key(
             "timeout",
@@ -362,6 +382,34 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
             KeyKind::Map(&KeyKind::Value),
             "values that later runs may import, available once the workflow has completed",
         ),
+        key(
+            "scenarios",
+            KeyKind::Either(&[
+                KeyKind::List(&KeyKind::Object(&SCENARIO)),
+                KeyKind::Map(&KeyKind::Object(&SCENARIO)),
+            ]),
+            "scenarios that test agents and workflows: a list, or keyed by id",
+        ),
+        SHARED[0],
+        SHARED[1],
+        SHARED[2],
+        SHARED[3],
+        SHARED[4],
+        SHARED[5],
+        SHARED[6],
+        SHARED[7],
+        SHARED[8],
+        SHARED[9],
+        SHARED[10],
+        SHARED[11],
+        SHARED[12],
+        SHARED[13],
+        SHARED[14],
+        SHARED[15],
+        SHARED[16],
+        SHARED[17],
+        SHARED[18],
+        SHARED[19],
     ],
     base: None,
 };
@@ -371,8 +419,8 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
     name: "step",
     title: "a step",
     doc: "one unit of work, with exactly one of `shell`, `argv`, `agent`, `claude`, `http`, \
-             `tool`, `write_file`, `value`, `fail`, `workflow` and `foreach`; a node may have `condition` or \
-             `trigger` instead",
+             `tool`, `write_file`, `value`, `assert`, `fail`, `wait`, `workflow` and `foreach`; a node may have \
+             `condition` or `trigger` instead",
     keys: &[
         key(
             "id",
@@ -409,6 +457,20 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         .default("2")
         .on(&[Agent]),
         key(
+            "thread",
+            KeyKind::Text,
+            "name of the conversation that the step continues: what was said in it before comes first. Without it, and where \
+             it is empty, a conversation begins",
+        )
+        .on(&[Agent]),
+        key(
+            "cache",
+            BOOL,
+            "whether the answer is kept for later runs, and used when the agent is asked exactly the same. Default: what \
+             the agent says",
+        )
+        .on(&[Agent]),
+        key(
             "http",
             KeyKind::Object(&HTTP),
             "HTTP request to send. The response becomes the value of the step",
@@ -426,8 +488,15 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             .on(&[Tool]),
         key("write_file", KeyKind::Object(&WRITE_FILE), "file to write").on(&[WriteFile]),
         key("value", KeyKind::Value, "value to compute. Its type is preserved").on(&[ValueStep]),
+        key(
+            "assert",
+            KeyKind::Object(&ASSERT),
+            "expectations about any value or answer. The step fails if one of them is not met",
+        )
+        .on(&[Assert]),
         key("fail", KeyKind::Text, "message with which the step fails, with the error type `Fail`")
             .on(&[Fail]),
+        key("wait", KeyKind::Setting(Form::Duration), "how long the step waits").on(&[Wait]),
         key(
             "workflow",
             TEXT,
@@ -493,6 +562,8 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             "how failed items are handled. Default: the first failure ends the list",
         )
         .on(&[ForEach]),
+        key("item_timeout", KeyKind::Setting(Form::Duration), "maximum duration of each item. Default: none")
+            .on(&[ForEach]),
         key(
             "capture",
             KeyKind::Fixed(Form::Name),
@@ -518,6 +589,8 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         )
         .on(PROGRAMS)
         .shareable(),
+        key("budget", KeyKind::Object(&BUDGET), "what agents may use together in the step, or in the items of its list")
+            .on(&[Agent, Workflow, ForEach]),
         key(
             "retry",
             KeyKind::Either(&[KeyKind::Setting(Form::Count(1)), KeyKind::Object(&RETRY)]),
@@ -598,6 +671,49 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         .default("fail")
         .on(&[Shell, Argv, Agent, Http, Tool])
         .shareable(),
+    ],
+    base: None,
+};
+
+/// Expectations about a document.
+pub(crate) static ASSERT: ObjectSpec = ObjectSpec {
+    name: "assert",
+    title: "`assert`",
+    doc: "expectations about a document: either a `value`, or the `answer` of an agent. The value of the step says what \
+          each of them came to",
+    keys: &[
+        key("value", KeyKind::Value, "value to check. Expectations read it as `value`"),
+        key(
+            "answer",
+            KeyKind::Value,
+            "answer to check: a text, or an object with some of `text`, `type`, `plan`, `tools`, `value`, `usage` and \
+             `latency`",
+        ),
+        key(
+            "facts",
+            KeyKind::Value,
+            "what is known beside the document, as an object. Expectations read `facts.NAME`",
+        ),
+        key("expect", KeyKind::Expectation, "expectation that must be met, or a list of them").required(),
+        key(
+            "rulings",
+            KeyKind::Value,
+            "what judges said: a list of `{question, judge, met, reason, evidence}`",
+        ),
+        key(
+            "quorum",
+            KeyKind::Fixed(Form::Count(1)),
+            "number of judges that must agree. Default: more than half of those that ruled",
+        ),
+        key(
+            "open",
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("fail", "the step fails"),
+                choice("keep", "the step succeeds, and its value lists the questions as `open`"),
+            ])),
+            "what happens if only the answer of a judge is missing",
+        )
+        .default("fail"),
     ],
     base: None,
 };
@@ -987,9 +1103,16 @@ const OFFSET_DOC: &str = "number of items to skip at the start";
 pub(crate) static SOURCE: ObjectSpec = ObjectSpec {
     name: "source",
     title: "a source of items",
-    doc: "where items come from: a file, or the output of a command",
+    doc: "where items come from: a file, the files of a pattern, or the output of a command",
     keys: &[
         key("file", KeyKind::Text, "path of the file"),
+        key(
+            "files",
+            KeyKind::Text,
+            "pattern such as `cases/*.json`. Each file is an item with `path`, `name` and `content`, in the order of \
+             the paths; `content` is typed for JSON and YAML, and otherwise text. `*` and `?` stand for characters of a \
+             name, `**` for folders",
+        ),
         key("shell", KeyKind::Shell, "shell script whose output is read"),
         key(
             "format",
@@ -997,6 +1120,10 @@ pub(crate) static SOURCE: ObjectSpec = ObjectSpec {
                 choice("json", "one JSON document: a list, or whatever `json_path` selects from it"),
                 choice("jsonl", "one JSON document per line").aliases(&["ndjson"]),
                 choice("lines", "one text per line; empty lines are skipped"),
+                choice(
+                    "csv",
+                    "rows of texts with commas between them, each an object; the first row names the columns",
+                ),
             ])),
             "how the source is read. Default: for a file, derived from its name or else from its \
              content; for a command, `lines`",
@@ -1130,6 +1257,7 @@ pub(crate) static MAP: ObjectSpec = ObjectSpec {
             "maximum duration of an attempt at an item. Default: none",
         )
         .aliases(&["agent_timeout_secs"]),
+        key("budget", KeyKind::Object(&BUDGET), "what agents may use together for all items"),
         key(
             "retry",
             KeyKind::Either(&[KeyKind::Setting(Form::Count(1)), KeyKind::Object(&RETRY)]),
@@ -1329,6 +1457,36 @@ pub(crate) static WRITE_FILE: ObjectSpec = ObjectSpec {
 };
 
 /// When a failed step is tried again.
+/// The user-wide file of agents.
+pub(crate) static USER_AGENTS: ObjectSpec = ObjectSpec {
+    name: "user_agents",
+    title: "the file of a user's agents",
+    doc: "settings of agents that hold for every workflow of a user",
+    keys: &[
+        key(
+            "providers",
+            KeyKind::Map(&KeyKind::Agent),
+            "settings of the agents of each provider that do not set them",
+        ),
+        key("prices", KeyKind::Map(&KeyKind::Value), "what a million tokens of each model cost"),
+        key("secrets", KeyKind::Map(&KeyKind::Object(&SECRET)), "secrets that these settings read"),
+    ],
+    base: None,
+};
+
+pub(crate) static BUDGET: ObjectSpec = ObjectSpec {
+    name: "budget",
+    title: "`budget`",
+    doc: "what agents may use together. When one limit is reached, no agent is asked any more and the run stops",
+    keys: &[
+        key("turns", KeyKind::Fixed(Form::Count(1)), "maximum number of messages that agents write"),
+        key("tokens", KeyKind::Fixed(Form::Count(1)), "maximum number of tokens that they read and write"),
+        key("cost", KeyKind::Fixed(Form::Any), "maximum cost in US dollars, a number"),
+        key("time", KeyKind::Fixed(Form::Duration), "maximum time that agents work, all their calls added"),
+    ],
+    base: None,
+};
+
 pub(crate) static RETRY: ObjectSpec = ObjectSpec {
     name: "retry",
     title: "`retry`",
@@ -1393,6 +1551,12 @@ pub(crate) static AGENT: ObjectSpec = ObjectSpec {
         key("provider", KeyKind::Fixed(Form::OneOf(&PROVIDER_WORDS)), "how the agent is asked")
             .default(DEFAULT_PROVIDER.word.name),
         key("model", TEXT, "name of the model, for the records of the run"),
+        key(
+            "cache",
+            BOOL,
+            "whether answers are kept for later runs, and used when the agent is asked exactly the same",
+        )
+        .default("false"),
     ],
     base: None,
 };
@@ -1416,6 +1580,26 @@ pub(crate) static SERVER: ObjectSpec = ObjectSpec {
         key("cwd", KeyKind::Text, "working folder of the program").aliases(&["working_dir"]),
         key("url", KeyKind::Text, "URL of a server that is reached over HTTP"),
         key("headers", KeyKind::Map(&KeyKind::Text), "headers of every request to the URL"),
+    ],
+    base: None,
+};
+
+/// What an agent may call, where that takes more than a name.
+pub(crate) static AGENT_TOOL: ObjectSpec = ObjectSpec {
+    name: "agent_tool",
+    title: "an entry of `tools`",
+    doc: "what an agent may call: tools of a server, or a workflow whose `inputs` become the parameters of the tool",
+    keys: &[
+        key("server", TEXT, "name of one of the `servers`"),
+        key(
+            "allow",
+            KeyKind::List(&TEXT),
+            "the tools of the server that the agent may call, such as `read_file` or `search_*`. Default: all",
+        ),
+        key("deny", KeyKind::List(&TEXT), "the tools that it may not call although they are allowed"),
+        key("workflow", TEXT, "path of a workflow file, relative to the folder of this file"),
+        key("name", KeyKind::Fixed(Form::Name), "name of the tool. Default: the name of the file"),
+        key("description", TEXT, "what the tool is for. Default: the `description` of the workflow"),
     ],
     base: None,
 };

@@ -1,15 +1,21 @@
 //! Calls of other workflows: the path of the file and the values for its inputs. The file itself is read by
 //! [`crate::files`].
 
+use ecow::EcoString;
 use threadline_lang::Template;
 
 use super::read::{ObjectFields, WorkflowLoader};
 use crate::checks::Check;
-use crate::model::{Action, Call, Given};
+use crate::model::{Action, Call, Field, Given};
 
 impl WorkflowLoader {
     pub(super) fn read_call(&mut self, fields: &ObjectFields<'_>) -> Option<Action> {
         let with = self.read_given(fields);
+        Some(Action::Workflow(Call { path: self.read_called_path(fields)?, with }))
+    }
+
+    /// Reads the path of a file that is called.
+    pub(super) fn read_called_path(&mut self, fields: &ObjectFields<'_>) -> Option<Field<EcoString>> {
         let place = fields.get("workflow")?;
         let written = self.read_scalar_text(&place, "workflow")?;
         let plain = Template::parse_all(written, &self.syntax).0.as_plain().map(std::borrow::Cow::into_owned);
@@ -23,7 +29,7 @@ impl WorkflowLoader {
             self.report(Check::WrongType.at(place.node.span, "`workflow` takes the path of a file"));
             return None;
         }
-        Some(Action::Workflow(Call { path: place.field(path.into()), with }))
+        Some(place.field(path.into()))
     }
 
     fn read_given(&mut self, fields: &ObjectFields<'_>) -> Vec<Given> {

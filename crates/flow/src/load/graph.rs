@@ -7,7 +7,7 @@ use threadline_expect::Expectations;
 use threadline_lang::source::TreeNode;
 use threadline_lang::{Expression, Type, Value};
 
-use super::Steps;
+use super::StepList;
 use super::read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use crate::checks::Check;
 use crate::fields::{ActionName, EDGE, EDGE_CONFIG, NODE, TRIGGER, TRIGGER_CONFIG};
@@ -18,7 +18,7 @@ use crate::problem;
 
 impl WorkflowLoader {
     /// Reads the nodes of a graph.
-    pub(super) fn read_nodes(&mut self, fields: &ObjectFields<'_>) -> Steps {
+    pub(super) fn read_nodes(&mut self, fields: &ObjectFields<'_>) -> StepList {
         let Some(place) = fields.get("nodes") else { return Vec::new() };
         let empty = |value: &Value| match value.kind() {
             Type::Object => place.entries().next().is_none(),

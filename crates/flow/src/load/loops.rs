@@ -6,7 +6,7 @@ use ecow::EcoString;
 use threadline_lang::diag::Span;
 use threadline_lang::{Document, Type};
 
-use super::Steps;
+use super::StepList;
 use super::read::{FoundKey, LocatedNode, ObjectFields, WorkflowLoader, head};
 use crate::checks::Check;
 use crate::fields::{ActionName, ROUTE, STATE};
@@ -51,7 +51,7 @@ impl WorkflowLoader {
     }
 
     /// Reads the states of a loop, each as a step.
-    pub(super) fn read_states(&mut self, fields: &ObjectFields<'_>) -> Steps {
+    pub(super) fn read_states(&mut self, fields: &ObjectFields<'_>) -> StepList {
         let Some(place) = self.read_map(fields, "states") else { return Vec::new() };
         let mut states = Vec::new();
         for (name, entry, at) in place.entries() {
@@ -152,7 +152,9 @@ impl WorkflowLoader {
                     agent
                 };
                 let answer = self.read_answer(fields);
-                Some(Action::Agent { agent, message, answer })
+                let thread = self.read_template_of(fields, "thread");
+                let cache = self.read_given_bool(fields, "cache");
+                Some(Action::Agent { agent, message, answer, thread, cache })
             }
             Some("mcp_tool") => {
                 self.check_applies(fields, ActionName::Tool);

@@ -7,7 +7,7 @@ use threadline_expect::Expectations;
 use threadline_lang::diag::Span;
 use threadline_lang::{Document, Expression, Template};
 
-use super::Steps;
+use super::StepList;
 use super::read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use crate::checks::Check;
 use crate::fields::{ActionName, CAPTURED_OUTPUT, ERROR_POLICY, MAP, PHASE, SOURCE, STEP};
@@ -24,7 +24,7 @@ pub(super) const KEYS: [&str; 7] = ["mode", "setup", "map", "reduce", "merge", "
 
 impl WorkflowLoader {
     /// Reads the phases of a map-reduce, each as a step.
-    pub(super) fn read_phases(&mut self, fields: &ObjectFields<'_>) -> Steps {
+    pub(super) fn read_phases(&mut self, fields: &ObjectFields<'_>) -> StepList {
         let mut steps = Vec::new();
         // There is only one mode, so its value is not needed; any other word is reported.
         let _ = self.read_choice(fields, "mode");
@@ -176,7 +176,9 @@ impl WorkflowLoader {
         let worktree = self.read_bool(&fields, "worktree");
         let each = self.read_selection(&fields, source?, "max_parallel");
         let each = ForEach { steps, policy, worktree, is_map: true, ..each };
-        Some(Arc::new(self.phase_step(place, "map", Action::ForEach(Box::new(each)))))
+        let budget = self.read_budget(&fields);
+        let step = self.phase_step(place, "map", Action::ForEach(Box::new(each)));
+        Some(Arc::new(Step { budget, ..step }))
     }
 
     /// Reads how items are selected, and how many are processed at once. The caller adds the steps.
@@ -223,17 +225,29 @@ impl WorkflowLoader {
                 "json" => Some(SourceFormat::Json),
                 "jsonl" => Some(SourceFormat::JsonLines),
                 "lines" => Some(SourceFormat::Lines),
+                "csv" => Some(SourceFormat::Csv),
                 _ => None,
             });
-            return match (fields.get("file"), fields.get("shell")) {
-                (Some(file), None) => Some(Source::File { path: self.read_template(&file, "file")?, format }),
-                (None, Some(shell)) => {
+            let (file, files, shell) = (fields.get("file"), fields.get("files"), fields.get("shell"));
+            return match (file, files, shell) {
+                (Some(file), None, None) => {
+                    Some(Source::File { path: self.read_template(&file, "file")?, format })
+                }
+                (None, Some(files), None) => {
+                    if let Some(format) = fields.found("format") {
+                        let message = "`format` does not apply to `files`: each file is read by its name";
+                        self.report(Check::KeyNotHere.at(format.entry.key_span, message));
+                    }
+                    Some(Source::Files(self.read_template(&files, "files")?))
+                }
+                (None, None, Some(shell)) => {
                     let text = self.read_scalar_text(&shell, "shell")?;
                     Some(Source::Shell { text: shell.field(text), format })
                 }
-                (file, _) => {
-                    let message = format!("`{name}` takes either `file` or `shell`");
-                    let span = file.map_or(head(place.node), |file| span_of(file.node));
+                (file, files, _) => {
+                    let message = format!("`{name}` takes either `file`, `files` or `shell`");
+                    let first = file.or(files);
+                    let span = first.map_or(head(place.node), |first| span_of(first.node));
                     self.report(Check::MissingKey.at(span, message));
                     None
                 }

@@ -3,6 +3,8 @@
 //!
 //! Names are not resolved here; the [`crate::plan`] does that.
 
+mod assertion;
+mod budget;
 mod call;
 mod defaults;
 mod evaluate;
@@ -25,17 +27,17 @@ use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Undefin
 
 use crate::checks::Check;
 use crate::fields::{
-    self, AGENT, ALLOW, COMPUTED, DEFAULT_PROVIDER, INPUT, KeyKind, KeySpec, PROVIDERS, ProviderSpec, SECRET,
-    WORKFLOW,
+    AGENT, ALLOW, BASE_URL, COMPUTED, DEFAULT_PROVIDER, INPUT, KeyKind, KeySpec, PROVIDERS, ProviderSpec,
+    SECRET, SettingForm, WORKFLOW,
 };
 use crate::forms;
 use crate::model::{
-    Agent, AgentSetting, Allow, Computed, Context, ContextEntry, Field, Import, Input, Secret, SecretSource,
-    SettingTemplate, Shape, Workflow,
+    Agent, AgentSetting, Allow, ComputedKind, Context, ContextEntry, Field, Import, Input, Secret,
+    SecretSource, SettingTemplate, Shape, Workflow,
 };
 use crate::problem::{self, Problem, in_order};
 use crate::shell::UnknownPolicy;
-pub use expand::named_parts;
+pub use expand::{named_parts, user_agents_of};
 use read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use threadline_lang::source::{SourceFile, TreeNode};
 
@@ -52,19 +54,23 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
         Ok(root) => root,
         Err(error) => return (None, vec![unreadable(&file, &error)]),
     };
-    let (root, problems) = expand::expand(&file, root);
+    let expansion = expand::expand(&file, root);
     let mut loader = WorkflowLoader { file, syntax: Syntax::DEFAULT, problems: Vec::new(), defaults: None };
-    for problem in problems {
+    for problem in expansion.problems {
         loader.report(problem);
     }
-    let workflow = root.and_then(|root| loader.read_workflow(&root));
+    let workflow = expansion.root.and_then(|root| loader.read_workflow(&root));
+    let workflow = workflow.map(|workflow| Workflow { scenarios: expansion.scenarios, ..workflow });
     (workflow, in_order(loader.problems))
 }
 
 /// The tree of a file with all short forms, fragments and inherited files expanded.
 pub fn expanded(file: &SourceFile) -> (Option<TreeNode>, Vec<Problem>) {
     match file.read_tree(&Syntax::DEFAULT.limits) {
-        Ok(root) => expand::expand(file, root),
+        Ok(root) => {
+            let expansion = expand::expand(file, root);
+            (expansion.root, expansion.problems)
+        }
         Err(error) => (None, vec![unreadable(file, &error)]),
     }
 }
@@ -97,11 +103,6 @@ impl WorkflowLoader {
             self.report(
                 Check::NotAWorkflow.at(span, message).hint("write the steps as a list under `steps:`"),
             );
-            return None;
-        }
-        // A file of another shape has other keys, so only its shape is reported.
-        if let Some(problem) = other_shape(root) {
-            self.report(problem);
             return None;
         }
         let fields = self.read_fields(place, &WORKFLOW)?;
@@ -143,9 +144,11 @@ impl WorkflowLoader {
                 self.read_steps_of(&fields, "steps")
             },
             timeout: self.read_time_limit(&fields, "timeout"),
+            budget: self.read_budget(&fields),
             on_failure: self.read_steps_of(&fields, "on_failure"),
             on_success: self.read_steps_of(&fields, "on_success"),
             finally: self.read_steps_of(&fields, "finally"),
+            scenarios: Vec::new(),
             file: self.file.clone(),
         };
         Some(workflow)
@@ -175,9 +178,11 @@ impl WorkflowLoader {
             steps: Vec::new(),
             shape: Shape::Steps,
             timeout: None,
+            budget: None,
             on_failure: Vec::new(),
             on_success: Vec::new(),
             finally: Vec::new(),
+            scenarios: Vec::new(),
         }
     }
 
@@ -327,7 +332,7 @@ impl WorkflowLoader {
         }
     }
 
-    fn read_computed(&mut self, fields: &ObjectFields<'_>) -> Vec<Computed> {
+    fn read_computed(&mut self, fields: &ObjectFields<'_>) -> Vec<ComputedKind> {
         let Some(place) = self.read_map(fields, "computed") else { return Vec::new() };
         let mut all = Vec::new();
         for (name, entry, at) in place.entries() {
@@ -340,7 +345,7 @@ impl WorkflowLoader {
             let Some(command) = self.check_program(command, fields.get("command"), "command") else {
                 continue;
             };
-            all.push(Computed { name: name.into(), command, span: entry.key_span, timeout });
+            all.push(ComputedKind { name: name.into(), command, span: entry.key_span, timeout });
         }
         all
     }
@@ -444,6 +449,7 @@ impl WorkflowLoader {
 
     fn read_agents(&mut self, fields: &ObjectFields<'_>) -> Vec<Agent> {
         let mut agents = Vec::new();
+        self.read_prices(fields);
         if let Some(place) = self.read_map(fields, "agents") {
             for (name, entry, at) in place.entries() {
                 if !self.check_name(name, entry.key_span) {
@@ -459,11 +465,15 @@ impl WorkflowLoader {
                     provider,
                     settings: Vec::new(),
                     model: None,
+                    tools: Vec::new(),
+                    cache: false,
                     span: entry.key_span,
                 };
                 if let Some(fields) = fields {
                     agent.model = self.read_text(&fields, "model");
-                    let settings = provider.object.keys.iter();
+                    agent.cache = self.read_bool(&fields, "cache");
+                    agent.tools = self.read_agent_tools(&fields);
+                    let settings = provider.object.keys.iter().filter(|key| key.name != "tools");
                     agent.settings =
                         settings.filter_map(|key| self.read_agent_setting(&fields, key)).collect();
                 }
@@ -474,6 +484,18 @@ impl WorkflowLoader {
             agents.push(default_agent(&self.syntax));
         }
         agents
+    }
+
+    /// Checks the prices of models. They became prices of agents when the file was expanded.
+    fn read_prices(&mut self, fields: &ObjectFields<'_>) {
+        let Some(place) = self.read_map(fields, "prices") else { return };
+        for (model, _, at) in place.entries() {
+            if !SettingForm::Price.fits(&at.node.value) {
+                let expected = SettingForm::Price.expected();
+                let message = format!("the price of `{model}` is {expected}, not {}", shown(&at.node.value));
+                self.report(Check::WrongType.at(span_of(at.node), message));
+            }
+        }
     }
 
     /// The provider of an agent, which decides what other keys it has.
@@ -497,8 +519,10 @@ impl WorkflowLoader {
             }
             KeyKind::Text => {
                 let text = self.read_template_of(fields, key.name)?;
-                if key.name == API_KEY_NAME {
-                    self.check_api_key(&text);
+                match key.name {
+                    API_KEY_NAME => self.check_api_key(&text),
+                    BASE_URL => self.check_url(&text),
+                    _ => {}
                 }
                 SettingTemplate::Text(text)
             }
@@ -518,21 +542,9 @@ impl WorkflowLoader {
     /// A number that is written out is looked at before an answer is paid for.
     fn check_agent_number(&mut self, key: &str, setting: &Field<Document>) {
         let Some(value) = setting.value.as_fixed() else { return };
-        let is_number =
-            |value: Option<&threadline_lang::Value>| value.is_some_and(|value| value.as_number().is_some());
-        let (fits, wanted) = match key {
-            "max_tokens" | "max_turns" => {
-                (fields::Form::Count(1).count(value).is_some(), "a whole number above 0")
-            }
-            "temperature" => (is_number(Some(value)), "a number"),
-            "price" => {
-                let fits = is_number(value.get("input")) && is_number(value.get("output"));
-                (fits, "two numbers, as in `{input: 3, output: 15}`")
-            }
-            _ => return,
-        };
-        if !fits {
-            let message = format!("`{key}` takes {wanted}, not {}", shown(value));
+        let Some(form) = SettingForm::of(key) else { return };
+        if !form.fits(value) {
+            let message = format!("`{key}` takes {}, not {}", form.expected(), shown(value));
             self.report(Check::WrongType.at(setting.origin.span, message));
         }
     }
@@ -583,18 +595,6 @@ fn is_map_reduce(fields: &ObjectFields<'_>) -> bool {
 }
 
 /// The problem of a file of another shape.
-fn other_shape(root: &TreeNode) -> Option<Problem> {
-    if ["steps", "commands", "nodes", "map", "states"].iter().any(|key| root.get(key).is_some()) {
-        return None;
-    }
-    root.entries().find_map(|(key, entry)| match WORKFLOW.find_unsupported(key) {
-        Some(fields::UnsupportedKey::OtherShape(_)) => {
-            Some(read::unknown_key(&WORKFLOW, key, entry.key_span, 0))
-        }
-        _ => None,
-    })
-}
-
 fn name_of(file: &str) -> EcoString {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.rsplit_once('.').map_or(name, |(stem, _)| if stem.is_empty() { name } else { stem }).into()
@@ -610,9 +610,11 @@ fn default_agent(syntax: &Syntax) -> Agent {
         provider: DEFAULT_PROVIDER,
         settings: vec![AgentSetting { key: "command", value: command }],
         model: None,
+        tools: Vec::new(),
+        cache: false,
         span: Span::default(),
     }
 }
 
 /// A list of steps, as the model has it.
-type Steps = Vec<Arc<crate::model::Step>>;
+type StepList = Vec<Arc<crate::model::Step>>;

@@ -11,7 +11,7 @@ use threadline_lang::{Document, DocumentError, Expression, Number, Origin, Synta
 use crate::checks::Check;
 use crate::fields::{
     ActionName, Choice, DEFAULTS, Form, KeySpec, ObjectSpec, STEP, UnsupportedKey, hint_for_setting,
-    hint_for_word,
+    hint_for_word, with_underscores,
 };
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
@@ -149,7 +149,7 @@ impl WorkflowLoader {
             return None;
         }
         let mut found: Vec<FoundKey<'n>> = Vec::with_capacity(place.node.entries().count());
-        let mut misspelt = Vec::new();
+        let mut misspelt: Vec<&KeySpec> = Vec::new();
         for (written, entry) in place.node.entries() {
             let Some(key) = object.key(written) else {
                 let renamed = match object.find_unsupported(written) {
@@ -635,14 +635,6 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, kn
             let problem = Check::NotInVersion.at(span, format!("`{key}` is not supported in this version"));
             meanwhile.into_iter().fold(problem, Problem::hint)
         }
-        Some(UnsupportedKey::OtherShape(shape)) => Check::OtherShape
-            .at(
-                span,
-                format!(
-                    "`{key}` makes this {shape}, but this version runs steps, graphs, map-reduces and loops"
-                ),
-            )
-            .hint("write the work as a list under `steps:`"),
         None if object.name == DEFAULTS.name && STEP.key(key).is_some() => {
             let message = format!("`{key}` cannot have a default: {}", why_not_shared(key));
             Check::KeyNotHere.at(span, message).hint("write it on each step that needs it")
@@ -653,6 +645,8 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, kn
                 problem
             } else if let Some(hint) = hint_for_setting(object, key) {
                 problem.hint(hint)
+            } else if let Some(ours) = object.key(&with_underscores(key)) {
+                problem.did_you_mean(ours.name)
             } else if let Some(near) = nearest(key, object.names()) {
                 problem.did_you_mean(near)
             } else {

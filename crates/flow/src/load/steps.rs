@@ -7,7 +7,7 @@ use threadline_expect::Expectations;
 use threadline_lang::diag::{nearest, words};
 use threadline_lang::{Origin, Type};
 
-use super::Steps;
+use super::StepList;
 use super::read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use super::tools::tool_name;
 use crate::checks::Check;
@@ -15,13 +15,14 @@ use crate::fields::{ActionName, FailureKind, ObjectSpec, RETRY, STEP, WRITE_FILE
 use crate::forms;
 use crate::model::{
     ASK_AGAIN, Action, AnswerFormat, Backoff, CaptureFormat, FailureMatch, Field, FileFormat, ForEach,
-    OnCrash, Retry, RetryConditions, SecretOutput, ShortFormError, Step, WriteFile, is_schema, schema_of,
+    OnCrash, Policy, Retry, RetryConditions, SecretOutput, ShortFormError, Step, WriteFile, is_schema,
+    schema_of,
 };
 use crate::problem::Problem;
 
 impl WorkflowLoader {
     /// Reads the steps of a key.
-    pub(super) fn read_steps_of(&mut self, fields: &ObjectFields<'_>, name: &str) -> Steps {
+    pub(super) fn read_steps_of(&mut self, fields: &ObjectFields<'_>, name: &str) -> StepList {
         match fields.get(name) {
             Some(place) => self.read_steps(&place, name),
             None => Vec::new(),
@@ -29,9 +30,9 @@ impl WorkflowLoader {
     }
 
     /// Reads a list of steps, or one step.
-    pub(super) fn read_steps(&mut self, place: &LocatedNode<'_>, name: &str) -> Steps {
+    pub(super) fn read_steps(&mut self, place: &LocatedNode<'_>, name: &str) -> StepList {
         if place.node.value.as_list().is_some() {
-            let steps: Steps = place.items().filter_map(|item| self.read_step(item)).collect();
+            let steps: StepList = place.items().filter_map(|item| self.read_step(item)).collect();
             if place.node.items().is_empty() {
                 self.report(Check::NoSteps.at(place.node.span, format!("`{name}` is empty")));
             }
@@ -99,6 +100,7 @@ impl WorkflowLoader {
             timeout: self.read_time_limit(fields, "timeout").or_else(|| self.read_http_timeout(fields)),
             idle_timeout: self.read_time_limit(fields, "idle_timeout"),
             retry: self.read_retry(fields),
+            budget: self.read_budget(fields),
             on_crash: self.read_choice(fields, "on_crash").map(|word| match word {
                 "fail" => OnCrash::Fail,
                 "ask" => OnCrash::Ask,
@@ -196,6 +198,8 @@ impl WorkflowLoader {
             ActionName::Tool => self.read_tool(fields),
             ActionName::WriteFile => self.read_write_file(fields),
             ActionName::Value => Some(Action::Value(self.read_document_of(fields, "value")?)),
+            ActionName::Assert => self.read_assertion(fields),
+            ActionName::Wait => Some(Action::Wait(self.read_duration(fields, "wait")?)),
             ActionName::Fail => {
                 if let Some(found) = fields.found("expect") {
                     let message = "`expect` has nothing to check: a `fail` step never succeeds";
@@ -221,7 +225,9 @@ impl WorkflowLoader {
             }
             let message = self.read_template_of(fields, "message");
             let answer = self.read_answer(fields);
-            return Some(Action::Agent { agent: agent?, message: message?, answer });
+            let thread = self.read_template_of(fields, "thread");
+            let cache = self.read_given_bool(fields, "cache");
+            return Some(Action::Agent { agent: agent?, message: message?, answer, thread, cache });
         };
         for key in ["agent", "message"] {
             if let Some(found) = fields.found(key) {
@@ -236,7 +242,9 @@ impl WorkflowLoader {
         let mut agent = place.field(EcoString::from("claude"));
         agent.origin.span = short.entry.key_span;
         let answer = self.read_answer(fields);
-        Some(Action::Agent { agent, message, answer })
+        let thread = self.read_template_of(fields, "thread");
+        let cache = self.read_given_bool(fields, "cache");
+        Some(Action::Agent { agent, message, answer, thread, cache })
     }
 
     /// Reads `output` and `ask_again`: the form that the answer of an agent must have.
@@ -322,6 +330,7 @@ impl WorkflowLoader {
         // By default, the first failure ends the list.
         let policy =
             if fields.found("error_policy").is_some() { self.read_policy(fields) } else { each.policy };
+        let policy = Policy { timeout: self.read_time_limit(fields, "item_timeout"), ..policy };
         Some(Action::ForEach(Box::new(ForEach { steps, policy, ..each })))
     }
 

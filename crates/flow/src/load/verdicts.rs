@@ -33,6 +33,9 @@ impl WorkflowLoader {
             return self.check_end(fields, state, terminal);
         }
         self.check_retries(fields, state);
+        if let Action::Fail(_) = step.action {
+            return self.check_failing(fields, step, state);
+        }
         let routes = &state.routes;
         if routes.on.is_empty() && routes.conditions.is_empty() && routes.otherwise.is_none() {
             if !ROUTES.iter().any(|key| fields.misspelt(key)) && !fields.misspelt("terminal") {
@@ -89,6 +92,34 @@ impl WorkflowLoader {
         }
     }
 
+    /// Checks a state that always fails: nothing but an error has a route there, and nothing judges it.
+    fn check_failing(&mut self, fields: &ObjectFields<'_>, step: &Step, state: &State) {
+        let name = &state.name.value;
+        let routes = &state.routes;
+        let is_for_others =
+            routes.error.is_none() && routes.otherwise.is_some() && fields.found("next").is_none();
+        let is_in_vain = is_for_others || !routes.conditions.is_empty();
+        let useless = ["next", "evaluate"].into_iter().chain(is_in_vain.then_some("route"));
+        for found in useless.filter_map(|key| fields.found(key)) {
+            let message = format!("`{name}` always fails, so `{}` has no effect", found.written);
+            let problem = Check::KeyNotHere.at(found.entry.key_span, message);
+            self.report(match found.key.name {
+                "next" if routes.error.is_none() => problem.did_you_mean("on_error"),
+                _ => problem.hint("remove it"),
+            });
+        }
+        self.report_unknown_verdicts(fields, step, state, &[]);
+        let has_route = routes.error.is_some() || ROUTES.iter().any(|key| fields.found(key).is_some());
+        if !has_route && !fields.misspelt("on_error") && !fields.misspelt("terminal") {
+            let message = format!("`{name}` has no route, and does not end the loop");
+            self.report(
+                Check::NoWayOut
+                    .at(state.name.origin.span, message)
+                    .hint("write `on_error: STATE`, or `terminal: failure` if the loop ends there"),
+            );
+        }
+    }
+
     fn report_no_route(&mut self, state: &State) {
         let name = &state.name;
         let message = if state.routes.error.is_some() {
@@ -133,8 +164,8 @@ impl WorkflowLoader {
             }
             let message = format!("`{}` never has the verdict `{verdict}`", state.name.value);
             let problem = Check::UnknownVerdict.at(span, message).note(describe_verdicts(step, verdicts));
-            let by_action =
-                state.evaluate.is_none() && !matches!(step.action, Action::Shell { .. } | Action::Argv(_));
+            let by_action = state.evaluate.is_none()
+                && !matches!(step.action, Action::Shell { .. } | Action::Argv(_) | Action::Fail(_));
             let problem = match nearest(verdict, verdicts.iter().map(EcoString::as_str).chain([ERROR])) {
                 Some(near) => {
                     meant.extend(verdicts.iter().map(EcoString::as_str).find(|known| *known == near));
@@ -255,6 +286,9 @@ fn possible_verdicts(step: &Step) -> Option<Vec<EcoString>> {
 
 /// The possible verdicts of a state, in words.
 fn describe_verdicts(step: &Step, verdicts: &[EcoString]) -> String {
+    if let Action::Fail(_) = step.action {
+        return "a state with `fail` only has the verdict `error`".to_owned();
+    }
     let by = step.evaluator().map_or("", Evaluator::name);
     let verdicts = words::code_list(verdicts.iter().map(EcoString::as_str).chain([ERROR]), "and");
     format!("judged by `{by}`, whose verdicts are {verdicts}")

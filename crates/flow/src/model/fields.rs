@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
-use threadline_expect::Expectations;
+use threadline_expect::{DocumentKind, Expectations};
 use threadline_lang::{Document, Expression, Number, Origin, Template};
 
 use super::{
-    Action, Agent, AgentSetting, Call, Compared, Condition, Contains, Convergence, Evaluate, Evaluator,
-    Field, FileFormat, Filter, ForEach, Given, Http, Judge, Loop, Phase, Policy, Reach, Retry, Routes,
-    Server, Setting, SettingTemplate, Shape, SortKey, Source, State, Step, ToolCall, Trigger, Variable,
-    Workflow, WriteFile,
+    Action, Agent, AgentSetting, Assertion, Call, Compared, Condition, Contains, Convergence, Evaluate,
+    Evaluator, Field, FileFormat, Filter, ForEach, Given, Http, Judge, Loop, Phase, Policy, Reach, Retry,
+    Routes, Server, Setting, SettingTemplate, Shape, SortKey, Source, State, Step, ToolCall, Trigger,
+    Variable, Workflow, WriteFile,
 };
+use crate::fields::BASE_URL;
 use crate::plan::PAYLOAD;
 
 /// A field of a step.
@@ -32,20 +33,20 @@ pub struct StepField<'f> {
     /// When it is evaluated.
     pub moment: Moment,
     /// Whose field it is.
-    pub owner: FieldOwner,
+    pub owner: FieldOwner<'f>,
 }
 
 /// What a field of a step belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldOwner {
+pub enum FieldOwner<'f> {
     /// The step itself.
     Step,
     /// The workflow, which gives it to every step.
     Workflow,
     /// The agent that the step or its judge asks.
     Agent,
-    /// The server whose tool the step calls.
-    Server,
+    /// The server of this name, whose tools the step or its agent calls.
+    Server(&'f str),
 }
 
 /// When a field of a step is evaluated.
@@ -130,8 +131,8 @@ pub enum FieldKind<'f> {
     Expression(&'f Field<Arc<Expression>>),
     /// An expression that items are sorted by.
     SortKey(&'f SortKey),
-    /// The expectations of the step.
-    Expectations(&'f Field<Arc<Expectations>>),
+    /// Expectations about a document of this kind.
+    Expectations(&'f Field<Arc<Expectations>>, DocumentKind),
 }
 
 impl<'f> FieldKind<'f> {
@@ -162,7 +163,7 @@ impl<'f> FieldKind<'f> {
             Self::Branch(condition) => Some(&condition.expression.origin),
             Self::SortKey(key) => Some(&key.by.origin),
             Self::Word(_, origin) => Some(origin),
-            Self::Expectations(field) => Some(&field.origin),
+            Self::Expectations(field, _) => Some(&field.origin),
         }
     }
 }
@@ -181,6 +182,7 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
         timeout,
         idle_timeout,
         retry,
+        budget: _,
         on_crash: _,
         on_failure: _,
         on_success: _,
@@ -218,7 +220,7 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
     }
     walk.action(action);
     walk.moment = if matches!(action, Action::ForEach(_)) { Moment::End } else { Moment::Attempt };
-    walk.each("expect", expect.iter().map(FieldKind::Expectations));
+    walk.each("expect", expect.iter().map(|expect| FieldKind::Expectations(expect, DocumentKind::Step)));
     if let Some(state) = state {
         walk.state(state);
     }
@@ -253,13 +255,13 @@ pub fn limit_fields(workflow: &Workflow) -> Vec<StepField<'_>> {
 
 /// The fields of a server.
 pub fn server_fields(server: &Server) -> Vec<StepField<'_>> {
-    let Server { name: _, span: _, reach, results: _ } = server;
+    let Server { name: server, span: _, reach, results: _ } = server;
     let field = |key: &'static str, name: EcoString, kind| StepField {
         key,
         name,
         kind,
         moment: Moment::Attempt,
-        owner: FieldOwner::Server,
+        owner: FieldOwner::Server(server),
     };
     match reach {
         Reach::Program { command, env, cwd } => {
@@ -284,10 +286,11 @@ pub fn server_fields(server: &Server) -> Vec<StepField<'_>> {
 
 /// The settings of an agent.
 pub fn agent_fields(agent: &Agent) -> Vec<StepField<'_>> {
-    let Agent { name: _, provider: _, settings, model: _, span: _ } = agent;
+    let Agent { name: _, provider: _, settings, model: _, tools: _, cache: _, span: _ } = agent;
     let fields = settings.iter().map(|AgentSetting { key, value }| {
         let kind = match value {
             SettingTemplate::Program(words) => FieldKind::Command(words),
+            SettingTemplate::Text(url) if *key == BASE_URL => FieldKind::Url(url),
             SettingTemplate::Text(text) => FieldKind::Text(text),
             SettingTemplate::Value(value) => FieldKind::Value(value),
         };
@@ -332,7 +335,7 @@ impl<'f> Walk<'f> {
         self.fields.extend(fields.into_iter().map(|field| StepField { moment, ..field }));
     }
 
-    fn variables(&mut self, variables: &'f [Variable], owner: FieldOwner) {
+    fn variables(&mut self, variables: &'f [Variable], owner: FieldOwner<'f>) {
         for variable in variables {
             let Variable { name, span: _, value: _ } = variable;
             let (name, kind) = (eco_format!("env.{name}"), FieldKind::Variable(variable));
@@ -373,7 +376,9 @@ impl<'f> Walk<'f> {
         let key = if *is_map { "input" } else { "foreach" };
         match source {
             Source::Value(items) => self.add_as(SOURCE, key, FieldKind::Items(items, each)),
-            Source::File { path, format: _ } => self.add_as(SOURCE, key, FieldKind::Text(path)),
+            Source::File { path: text, format: _ } | Source::Files(text) => {
+                self.add_as(SOURCE, key, FieldKind::Text(text));
+            }
             Source::Shell { text, format: _ } => {
                 self.add_as(SOURCE, key, FieldKind::Script { text, interpolate: true });
                 self.variables(&self.workflow.env, FieldOwner::Workflow);
@@ -389,7 +394,7 @@ impl<'f> Walk<'f> {
         match filter {
             Some(Filter::Condition(condition)) => self.add("filter", FieldKind::Condition(condition)),
             Some(Filter::Expectation(expectations)) => {
-                self.add("filter", FieldKind::Expectations(expectations));
+                self.add("filter", FieldKind::Expectations(expectations, DocumentKind::Plain));
             }
             None => {}
         }
@@ -428,9 +433,15 @@ impl<'f> Walk<'f> {
                 let name = if self.of_tool { "params.argv" } else { "argv" };
                 self.add_as("argv", name, FieldKind::Argv(words));
             }
-            Action::Agent { agent, message, answer: _ } => {
+            Action::Agent { agent, message, answer: _, thread, cache: _ } => {
                 self.add_as("message", Self::written(&message.origin, "message"), FieldKind::Text(message));
+                if let Some(thread) = thread {
+                    self.add("thread", FieldKind::Text(thread));
+                }
                 self.agent(&agent.value);
+                for server in self.workflow.servers_of_agent(&agent.value) {
+                    self.shared(server_fields(server));
+                }
             }
             Action::Http(http) => self.http(http),
             Action::Tool(ToolCall { server, tool: _, name, params }) => {
@@ -446,7 +457,17 @@ impl<'f> Walk<'f> {
                 self.add_as("content", eco_format!("{base}.content"), FieldKind::Content(content, *format));
             }
             Action::Value(value) => self.add("value", FieldKind::Value(value)),
+            Action::Assert(assertion) => {
+                let Assertion { kind, document, facts, expect, rulings, quorum: _, keeps_open: _ } =
+                    &**assertion;
+                let name = if *kind == DocumentKind::Answer { "assert.answer" } else { "assert.value" };
+                self.add_as("assert", name, FieldKind::Value(document));
+                self.each("assert.facts", facts.iter().map(FieldKind::Value));
+                self.each("assert.rulings", rulings.iter().map(FieldKind::Value));
+                self.add("assert.expect", FieldKind::Expectations(expect, *kind));
+            }
             Action::Fail(message) => self.add("fail", FieldKind::Text(message)),
+            Action::Wait(duration) => self.add("wait", FieldKind::Pause(duration)),
             Action::Workflow(Call { path, with }) => {
                 self.add("workflow", FieldKind::Name(path));
                 for given in with {
@@ -532,7 +553,9 @@ impl<'f> Walk<'f> {
             | Evaluator::Outcome
             | Evaluator::Classify { verdicts: _ } => {}
             Evaluator::Expression(expression) => self.add("evaluate", FieldKind::Expression(expression)),
-            Evaluator::Expect(expect) => self.add("evaluate.expect", FieldKind::Expectations(expect)),
+            Evaluator::Expect(expect) => {
+                self.add("evaluate.expect", FieldKind::Expectations(expect, DocumentKind::Step));
+            }
             Evaluator::Numeric { key, compared } => {
                 self.each("evaluate.key", key.iter().map(FieldKind::Value));
                 self.compared(compared);

@@ -21,14 +21,11 @@ use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, RU
 use crate::checks::Check;
 use crate::fields::{Form, hint_for_root};
 use crate::model::{
-    self, Action, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach, SECRETS_ROOT, Setting, Step,
-    StepField, ToolCall, agent_fields, limit_fields, server_fields, step_fields,
+    self, Action, AgentTool, BuiltInTool, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach,
+    SECRETS_ROOT, Setting, Step, StepField, agent_fields, limit_fields, server_fields, step_fields,
 };
 use crate::problem::{self, PlaceFinder, Problem};
 use crate::shell::{Argv, ShellScript};
-
-/// What the expectation of a step looks at.
-const STEP: DocumentKind = DocumentKind::Step;
 
 /// So many problems are looked for: nobody reads more, and each takes its time.
 const MAX_PROBLEMS: usize = 200;
@@ -247,6 +244,15 @@ impl<'f> Readable<'f> {
     }
 }
 
+/// Who names a server.
+#[derive(Clone, Copy)]
+enum ServerUse<'n> {
+    /// A step, for this tool.
+    Step(&'n str),
+    /// An agent, in its `tools`.
+    Agent,
+}
+
 impl Checker<'_> {
     pub(super) fn problem(&mut self, problem: Problem) {
         self.problems.push(problem);
@@ -380,6 +386,11 @@ impl Checker<'_> {
         }
         for agent in &workflow.agents {
             self.shared_commands(agent_fields(agent), &workflow.env);
+            for tool in &agent.tools {
+                if let AgentTool::Server { server, .. } = tool {
+                    self.known_server(&server.value, server.origin.span, ServerUse::Agent);
+                }
+            }
         }
         for server in &workflow.servers {
             let own = match &server.reach {
@@ -472,13 +483,13 @@ impl Checker<'_> {
                     }
                 }
                 // An expectation of an item compares with what the file fixes.
-                FieldKind::Expectations(_) if moment == Moment::Selection => {}
+                FieldKind::Expectations(..) if moment == Moment::Selection => {}
                 // The expectation of a `foreach` is settled when its items have ended.
-                FieldKind::Expectations(expectations) => {
+                FieldKind::Expectations(expectations, document) => {
                     let late = moment == Moment::End;
                     let moment = if late { Moment::Attempt } else { moment };
                     let reader = Reader { moment, ..reader };
-                    self.expected(reader, &expectations.value, late, &mut found.reads);
+                    self.expected(reader, (&expectations.value, document), late, &mut found.reads);
                 }
                 FieldKind::Params(params) => {
                     found.params = Some(self.document_shape(reader, params));
@@ -518,11 +529,42 @@ impl Checker<'_> {
         Reader { step: Some(number), scope: self.names.of(list), moment, written: Written::Text }
     }
 
+    /// Items that run at once cannot continue one thread: each would say something that the others do not hear.
+    fn shared_thread(&mut self, number: StepNumber, thread: &Field<Template>) {
+        if !thread.value.references().is_empty()
+            || thread.value.as_plain().is_some_and(|name| name.is_empty())
+        {
+            return;
+        }
+        let mut list = self.plan.steps[number as usize].list;
+        while let Some((owner, part)) = self.plan.lists[list as usize].parent {
+            let planned = &self.plan.steps[owner as usize];
+            // What runs after all items, such as `on_failure` of the list, runs once.
+            if let Action::ForEach(each) = &planned.step.action
+                && part == Part::Do
+                && each.parallel.as_ref().and_then(Setting::known).is_some_and(|parallel| parallel > 1)
+            {
+                let message = "the items run at once, and all of them would continue this thread";
+                let hint = "give each its own, as in `thread: review-${item.index}`, or run one at a time: `parallel: 1`";
+                self.problem(Check::SharedThread.at(thread.origin.span, message).hint(hint));
+                return;
+            }
+            list = planned.list;
+        }
+    }
+
     /// What a step names that is declared elsewhere: agents, servers, inputs of a called workflow.
     fn declarations(&mut self, number: StepNumber, step: &Step) {
         match &step.action {
-            Action::Agent { agent, .. } => self.known_agent(agent),
-            Action::Tool(call) => self.known_server(call),
+            Action::Agent { agent, thread, .. } => {
+                self.known_agent(agent);
+                if let Some(thread) = thread {
+                    self.shared_thread(number, thread);
+                }
+            }
+            Action::Tool(call) => {
+                self.known_server(&call.server, call.name.origin.span, ServerUse::Step(&call.tool));
+            }
             Action::Workflow(call) => self.missing_inputs(call),
             Action::Phase(phase) => self.phase_exports(number, phase),
             _ => {}
@@ -537,12 +579,12 @@ impl Checker<'_> {
     pub(super) fn expected(
         &mut self,
         reader: Reader,
-        expectations: &Expectations,
+        (expectations, document): (&Expectations, DocumentKind),
         all_late: bool,
         reads: &mut Vec<Read>,
     ) {
         for dynamic in expectations.dynamics() {
-            let late = dynamic.is_late(STEP) || all_late;
+            let late = dynamic.is_late(document) || all_late;
             let field = match &dynamic {
                 Dynamic::Value(field) => Readable::Expected(field),
                 Dynamic::Expression(field) => Readable::ExpectedCondition(field),
@@ -550,7 +592,7 @@ impl Checker<'_> {
             let mut handled = Vec::new();
             let mut uses_prev = false;
             for (origin, reference) in field.references() {
-                if reads_actual(STEP, &reference) || self.is_full() {
+                if reads_actual(document, &reference) || self.is_full() {
                     continue;
                 }
                 uses_prev |= reference.root == "prev";
@@ -563,7 +605,7 @@ impl Checker<'_> {
             if self.is_full() {
                 return;
             }
-            let scope = threadline_expect::with_promised(Some(STEP), &self.scope(reader, uses_prev));
+            let scope = threadline_expect::with_promised(Some(document), &self.scope(reader, uses_prev));
             self.language_errors(Some(reader), field, &scope, &handled);
         }
     }
@@ -597,20 +639,30 @@ impl Checker<'_> {
         self.problem(problem);
     }
 
-    fn known_server(&mut self, call: &ToolCall) {
+    /// Reports a server that is not declared.
+    fn known_server(&mut self, name: &str, span: Span, usage: ServerUse<'_>) {
         let servers = &self.plan.workflow.servers;
-        if servers.iter().any(|known| known.name == call.server) {
+        if servers.iter().any(|known| known.name == name) {
             return;
         }
-        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        let message = format!("there is no server `{}`", call.server);
-        let problem = Check::UnknownTool.at(call.name.origin.span, message);
-        let problem = match nearest(&call.server, names.iter().copied()) {
-            Some(near) => problem.did_you_mean(format_args!("{near}.{}", call.tool)),
-            None if names.is_empty() => {
-                problem.hint(format!("declare it: `servers: {{{}: {{command: [program]}}}}`", call.server))
+        let mut names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let (message, rest) = match usage {
+            ServerUse::Step(tool) => (format!("there is no server `{name}`"), format!(".{tool}")),
+            ServerUse::Agent => {
+                names.extend(BuiltInTool::ALL.map(BuiltInTool::name));
+                (format!("there is no server or built-in tool `{name}`"), String::new())
             }
-            None => problem.note(format!("servers: {}", names.join(", "))),
+        };
+        let problem = Check::UnknownTool.at(span, message);
+        let problem = match nearest(name, names.iter().copied()) {
+            Some(near) => problem.did_you_mean(format_args!("{near}{rest}")),
+            None if servers.is_empty() => {
+                problem.hint(format!("declare it: `servers: {{{name}: {{command: [program]}}}}`"))
+            }
+            None => {
+                let servers: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+                problem.note(format!("servers: {}", servers.join(", ")))
+            }
         };
         self.problem(problem);
     }
@@ -1063,7 +1115,7 @@ pub(super) fn readable(kind: FieldKind<'_>) -> Vec<Readable<'_>> {
         | FieldKind::Argv(_)
         | FieldKind::Script { .. }
         | FieldKind::Given(_)
-        | FieldKind::Expectations(_) => Vec::new(),
+        | FieldKind::Expectations(..) => Vec::new(),
         FieldKind::Text(field) | FieldKind::Url(field) | FieldKind::Header { value: field, .. } => {
             vec![Readable::Text(field)]
         }

@@ -11,7 +11,7 @@ use threadline_lang::diag::{Span, nearest};
 
 use super::check::{Checker, Reader};
 use super::context::circles;
-use super::{Graph, Node, Plan, Source, StepNumber};
+use super::{Graph, Node, NodeSource, Plan, StepNumber};
 use crate::checks::Check;
 use crate::model::{Action, Shape};
 use crate::problem::Problem;
@@ -80,7 +80,7 @@ impl Checker<'_> {
             if let (Some(from), Some(to)) = (from, to) {
                 nodes[to]
                     .edges
-                    .push(Source { node: from, branch: branch.map(|branch| branch.value.clone()) });
+                    .push(NodeSource { node: from, branch: branch.map(|branch| branch.value.clone()) });
             }
         }
         let steps = self.plan.lists[0].steps.clone();
@@ -91,7 +91,7 @@ impl Checker<'_> {
                 if let Some(branch) = &need.branch {
                     self.check_branch(node, branch, need.span);
                 }
-                nodes[at].needs.push(Source { node, branch: need.branch.clone() });
+                nodes[at].needs.push(NodeSource { node, branch: need.branch.clone() });
             }
         }
         for (at, mut links) in std::mem::take(&mut self.links).into_iter().enumerate() {
@@ -99,7 +99,7 @@ impl Checker<'_> {
             links.dedup_by_key(|(node, _)| *node);
             for (node, link) in links {
                 match link {
-                    NodeDependency::Needs => nodes[at].needs.push(Source { node, branch: None }),
+                    NodeDependency::Needs => nodes[at].needs.push(NodeSource { node, branch: None }),
                     NodeDependency::Waits => nodes[at].waits.push(node),
                 }
             }

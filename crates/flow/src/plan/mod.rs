@@ -28,7 +28,7 @@ use threadline_lang::diag::Span;
 use threadline_lang::source::SourceFile;
 
 use crate::fields::ActionName;
-use crate::model::{Action, Moment, Shape, Step, Workflow};
+use crate::model::{Action, AgentTool, Moment, Shape, Step, Workflow};
 use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, ShellScript};
 
@@ -66,10 +66,18 @@ pub(crate) fn plan_calling(workflow: Arc<Workflow>, called: &Called) -> (Option<
             planned.calls = called.get(&call.path.value).and_then(|callee| callee.plan.clone());
         }
     }
-    let whole = plan
+    let mut whole = plan
         .steps
         .iter()
         .all(|planned| planned.calls.is_some() || !matches!(planned.step.action, Action::Workflow(_)));
+    let workflow = Arc::clone(&plan.workflow);
+    for tool in workflow.agents.iter().flat_map(|agent| &agent.tools) {
+        let AgentTool::Workflow { path, .. } = tool else { continue };
+        match called.get(&path.value).and_then(|callee| callee.plan.clone()) {
+            Some(offered) => drop(plan.tools.insert(path.value.clone(), offered)),
+            None => whole = false,
+        }
+    }
     ((sound && whole).then_some(plan), problems)
 }
 
@@ -111,6 +119,8 @@ pub struct Plan {
     pub old_spellings: Vec<Span>,
     /// The routes of the states, if the workflow is a loop.
     pub states: Option<States>,
+    /// The plans of the workflows that agents may call, keyed by the paths that the file names.
+    pub tools: BTreeMap<EcoString, Arc<Plan>>,
 }
 
 /// The states of a loop, by their positions.
@@ -189,9 +199,9 @@ pub struct Graph {
 #[derive(Debug, Clone, Default)]
 pub struct Node {
     /// The edges into the node, of which at least one must be live.
-    pub edges: Vec<Source>,
+    pub edges: Vec<NodeSource>,
     /// The nodes that must have completed: `needs`, and the nodes that it reads.
-    pub needs: Vec<Source>,
+    pub needs: Vec<NodeSource>,
     /// The nodes that must be over: those that it reads with a default, or only the metadata of.
     pub waits: Vec<usize>,
     /// The nodes that wait for it.
@@ -200,7 +210,7 @@ pub struct Node {
 
 /// A node that another one depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct NodeSource {
     /// Position of the node.
     pub node: usize,
     /// The branch that the node must have taken.
@@ -290,16 +300,41 @@ impl Plan {
         let parts =
             |file: &SourceFile| file.parts().map(|part| (EcoString::from(part.name()), part)).collect();
         let mut found: Vec<(EcoString, SourceFile)> = parts(&self.workflow.file);
-        let mut open: Vec<&Plan> = self.steps.iter().filter_map(|step| step.calls.as_deref()).collect();
+        let mut open: Vec<&Plan> = self.callees().collect();
         while let Some(plan) = open.pop() {
             let file = &plan.workflow.file;
             if files.insert(EcoString::from(file.name()), file.clone()).is_none() {
                 found.extend(parts(file));
-                open.extend(plan.steps.iter().filter_map(|step| step.calls.as_deref()));
+                open.extend(plan.callees());
             }
         }
         files.extend(found);
         files
+    }
+
+    /// The plans of the workflows that its steps call and that its agents may call.
+    pub fn callees(&self) -> impl Iterator<Item = &Plan> {
+        let by_steps = self.steps.iter().filter_map(|step| step.calls.as_deref());
+        by_steps.chain(self.tools.values().map(Arc::as_ref))
+    }
+
+    /// The plans of the workflows that a step calls, or that its agent may call.
+    pub fn callees_of<'p>(&'p self, planned: &'p PlannedStep) -> impl Iterator<Item = &'p Arc<Plan>> {
+        let agent = match &planned.step.action {
+            Action::Agent { agent, .. } => self.workflow.agent(&agent.value),
+            _ => None,
+        };
+        let by_agent = agent.into_iter().flat_map(|agent| &agent.tools).filter_map(|tool| match tool {
+            AgentTool::Workflow { path, .. } => self.tools.get(&path.value),
+            AgentTool::Server { .. } | AgentTool::BuiltIn(_) => None,
+        });
+        planned.calls.iter().chain(by_agent)
+    }
+
+    /// The plan of the workflow in a file, where a step calls it or its agent may.
+    pub fn callee(&self, number: StepNumber, file: &str) -> Option<&Arc<Plan>> {
+        let planned = &self.steps[number as usize];
+        self.callees_of(planned).find(|plan| plan.workflow.file.name() == file)
     }
 
     /// The list of a part of a step, if it has one.
@@ -364,7 +399,9 @@ impl Action {
             Self::Tool(_) => ActionName::Tool,
             Self::WriteFile(_) => ActionName::WriteFile,
             Self::Value(_) => ActionName::Value,
+            Self::Assert(_) => ActionName::Assert,
             Self::Fail(_) => ActionName::Fail,
+            Self::Wait(_) => ActionName::Wait,
             Self::Workflow(_) => ActionName::Workflow,
             Self::ForEach(_) => ActionName::ForEach,
             Self::Condition(_) => ActionName::Condition,

@@ -12,9 +12,9 @@ use threadline_lang::{
 
 use super::{ListNumber, Part, Plan, StepNumber};
 use crate::fields::outputs::{
-    CAPTURED_STATE_FIELDS, ITEM_AGENT_FIELDS, ITEM_FIELDS, JUDGEMENT_FIELDS, LOOP_FIELDS, MAP_FIELDS, META,
-    NodeType, OUTPUT_FIELDS, OutputField, PLAIN_OUTPUT_FIELDS, STATE_FIELDS, STATE_OUTPUT_FIELDS,
-    WORKFLOW_FIELDS, nullable, types,
+    ASSERT_OUTPUT_FIELDS, CAPTURED_STATE_FIELDS, ITEM_AGENT_FIELDS, ITEM_FIELDS, JUDGEMENT_FIELDS,
+    LOOP_FIELDS, MAP_FIELDS, META, NodeType, OUTPUT_FIELDS, OutputField, PLAIN_OUTPUT_FIELDS, STATE_FIELDS,
+    STATE_OUTPUT_FIELDS, WORKFLOW_FIELDS, nullable, types,
 };
 use crate::model::{Action, SECRETS_ROOT, Step};
 
@@ -76,6 +76,8 @@ pub(super) struct StepShapes {
 const OF_PROGRAM: FieldTypes = &types(&OUTPUT_FIELDS);
 /// The same, if it runs no program.
 const OF_PLAIN_STEP: FieldTypes = &types(&PLAIN_OUTPUT_FIELDS);
+/// The same of an `assert`.
+const OF_ASSERTION: FieldTypes = &types(&ASSERT_OUTPUT_FIELDS);
 /// The same, if it may have been skipped.
 const OF_ANY_STEP: FieldTypes = &types(&nullable(OUTPUT_FIELDS));
 /// What a state leaves: the same, and its verdict.
@@ -275,7 +277,9 @@ impl Names {
         let step = &plan.steps[number as usize].step;
         let StepShapes { value, meta, .. } = self.shapes[number as usize].clone();
         let skips = step.when.is_some() || step.continue_on_error;
-        PromisedShape::Output { value, meta, also: if skips { OF_ANY_STEP } else { fields(plan, step) } }
+        let is_assertion = matches!(step.action, Action::Assert(_));
+        let also = if skips && !is_assertion { OF_ANY_STEP } else { fields(plan, step) };
+        PromisedShape::Output { value, meta, also }
     }
 
     /// The scope of a list.
@@ -418,6 +422,7 @@ fn fields(plan: &Plan, step: &Step) -> FieldTypes {
             let agent = plan.workflow.agent(&agent.value);
             if agent.is_none_or(|agent| agent.provider.is_program) { OF_PROGRAM } else { OF_ANY_STEP }
         }
+        Action::Assert(_) if step.state.is_none() => OF_ASSERTION,
         _ if step.state.is_some() => OF_ANY_STEP,
         _ => OF_PLAIN_STEP,
     }

@@ -1,5 +1,6 @@
 //! Numbers the steps and lists of a workflow in the order of the file. Names are not resolved here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
@@ -20,6 +21,7 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
         export_reads: Vec::new(),
         old_spellings: Vec::new(),
         states: None,
+        tools: BTreeMap::new(),
     };
     plan.add_list(&source.steps, None, "");
     if matches!(source.shape, Shape::MapReduce { .. }) {

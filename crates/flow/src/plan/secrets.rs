@@ -268,7 +268,7 @@ fn field_references(field: &StepField<'_>, checked: Option<&Checked>) -> Vec<(Or
             None => texts(words),
         },
         FieldKind::Given(given) => Readable::Value(&given.value).references(),
-        FieldKind::Expectations(expectations) => {
+        FieldKind::Expectations(expectations, _) => {
             let of = |dynamic: threadline_expect::Dynamic<'_>| match dynamic {
                 threadline_expect::Dynamic::Value(field) => Readable::Expected(field).references(),
                 threadline_expect::Dynamic::Expression(field) => {

@@ -11,7 +11,7 @@ use super::names::{StepShapes, object_of};
 use super::order::StepOrder;
 use super::{ListNumber, Part, StepNumber};
 use crate::fields::field_names;
-use crate::fields::outputs::RESULT_FIELDS;
+use crate::fields::outputs::{RESULT_FIELDS, TOOL_CALL_FIELDS};
 use crate::model::{Action, CaptureFormat, Field, ForEach, Moment, Shape, Source, Step};
 
 impl Checker<'_> {
@@ -74,8 +74,11 @@ impl Checker<'_> {
                     Some(format) => format.shape().clone(),
                     None => of_format(step.format).nullable(),
                 };
-                let field = |name: &EcoString, shape: &ValueShape| {
-                    if name == field_names::OUTPUT { answer.clone() } else { shape.clone() }
+                let calls = ValueShape::list_of(object_of(TOOL_CALL_FIELDS.iter()));
+                let field = |name: &EcoString, shape: &ValueShape| match name.as_str() {
+                    field_names::OUTPUT => answer.clone(),
+                    field_names::TOOL_CALLS => calls.clone(),
+                    _ => shape.clone(),
                 };
                 let known = object_of(output.value.iter());
                 let fields = known.fields().unwrap_or_default().iter();
@@ -91,9 +94,11 @@ impl Checker<'_> {
                 result.cloned().unwrap_or(ValueShape::ANY)
             }
             Action::ForEach(each) if !each.is_map => ValueShape::list_of(self.item_value(number)),
-            Action::Condition(_) | Action::Trigger(_) | Action::WriteFile(_) => {
-                object_of(output.value.iter())
-            }
+            Action::Condition(_)
+            | Action::Trigger(_)
+            | Action::WriteFile(_)
+            | Action::Assert(_)
+            | Action::Wait(_) => object_of(output.value.iter()),
             _ => ValueShape::of_types(Types::named(output.kind)),
         }
     }

@@ -3,6 +3,9 @@
 //! The analysis, the page of the reference and the tests all read this table. Its list of programs can never
 //! be complete.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use super::options::{HasWord, operands};
 
 /// A place in shell text that evaluates a bound value again, or changes it.
@@ -83,6 +86,20 @@ pub enum HazardRule {
     Dash,
     /// Warn: the value may be changed, but is not run.
     Warn,
+}
+
+/// The hazards of a program or builtin, in the order of the table: every command of a text is looked up.
+pub(super) fn of_program(program: &str) -> &'static [&'static Hazard] {
+    static BY_PROGRAM: LazyLock<BTreeMap<&str, Vec<&Hazard>>> = LazyLock::new(|| {
+        let mut all: BTreeMap<&str, Vec<&Hazard>> = BTreeMap::new();
+        for hazard in HAZARDS {
+            for program in hazard.programs {
+                all.entry(program).or_default().push(hazard);
+            }
+        }
+        all
+    });
+    BY_PROGRAM.get(program).map_or(&[], Vec::as_slice)
 }
 
 /// Every hazard, in the order of the reference.

@@ -172,18 +172,17 @@ pub(super) fn base_name(program: &str) -> &str {
 
 /// The name of a program without its version: `python3` of `python3.11`, `node` of `node20`.
 pub(super) fn unversioned(name: &str) -> &str {
+    let of_version = |char: char| char.is_ascii_digit() || matches!(char, '.' | '-' | '_');
     let known = |name: &str| {
         SHELLS.contains(&name)
             || hazards::PROGRAM_TEXT.programs.contains(&name)
-            || hazards::HAZARDS.iter().any(|hazard| hazard.programs.contains(&name))
+            || !hazards::of_program(name).is_empty()
     };
-    if known(name) {
+    if !name.ends_with(of_version) || known(name) {
         return name;
     }
     let mut short = name;
-    while let Some(shorter) =
-        short.strip_suffix(|char: char| char.is_ascii_digit() || matches!(char, '.' | '-' | '_'))
-    {
+    while let Some(shorter) = short.strip_suffix(of_version) {
         short = shorter;
         if known(short) && !short.is_empty() {
             return short;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadline_flow::files::{Unread, assemble};
+use threadline_flow::files::{USER_AGENTS, Unread, assemble, no_user_agents};
 use threadline_flow::load::expanded;
 use threadline_flow::problem::Problem;
 use threadline_lang::Value;
@@ -17,7 +17,8 @@ fn file(name: &str, text: &str) -> SourceFile {
 fn assembled(texts: &BTreeMap<String, String>, name: &str) -> SourceFile {
     let read = |name: &str| {
         let missing = || Unread { message: format!("no {name}"), hint: None, nearest: None };
-        texts.get(name).map(|text| file(name, text)).ok_or_else(missing)
+        let user = (name == USER_AGENTS).then(no_user_agents);
+        texts.get(name).map(|text| file(name, text)).or(user).ok_or_else(missing)
     };
     assemble(file(name, &texts[name]), &read)
 }

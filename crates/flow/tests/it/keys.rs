@@ -20,6 +20,43 @@ const MAP: &str = "map: {input: [1], steps: [{shell: a}]}";
 /// The keys of a file that go with a map.
 const OF_MAP_REDUCE: [&str; 6] = ["mode", "setup", "reduce", "merge", "aggregates", "error_policy"];
 
+/// The keys of a file with one scenario.
+const OF_SCENARIOS: [&str; 20] = [
+    "target",
+    "targets",
+    "facts",
+    "tags",
+    "cases",
+    "repeat",
+    "judge",
+    "judges",
+    "quorum",
+    "rubric",
+    "prompt",
+    "expectations",
+    "id",
+    "category",
+    "skip",
+    "environment",
+    "entities",
+    "walletState",
+    "onchainState",
+    "localState",
+];
+
+/// What a scenario with a key needs beside it.
+fn in_scenario(name: &str) -> &'static [&'static str] {
+    match name {
+        "steps" => &["name: a", "target: claude"],
+        "targets" => &["name: a", "prompt: a"],
+        "judges" => &["name: a", "target: claude", "prompt: a", "expectations: {judge: a}"],
+        "judge" | "quorum" | "rubric" => {
+            &["name: a", "target: claude", "prompt: a", "judge: claude", "expectations: {judge: a}"]
+        }
+        _ => &["name: a", "target: claude", "prompt: a"],
+    }
+}
+
 /// A key beside those that it needs there.
 fn with_needed(key: &str, needed: &[&str], between: &str) -> String {
     let name = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
@@ -65,7 +102,38 @@ fn with(object: &ObjectSpec, key: &KeySpec, value: &str) -> String {
         "workflow" if matches!(name, "steps" | "nodes" | "map") => key,
         "workflow" if OF_MAP_REDUCE.contains(&name) => format!("{key}\n{MAP}"),
         "workflow" if let Some(needed) = of_loop(name) => with_needed(&key, needed, "\n"),
+        "workflow" if name == "scenarios" => format!("target: claude\n{key}"),
+        "workflow" if OF_SCENARIOS.contains(&name) => with_needed(&key, in_scenario(name), "\n"),
         "workflow" => format!("{key}\nsteps: [{{shell: a}}]"),
+        "scenario" => format!("scenarios: [{{{}}}]", with_needed(&key, in_scenario(name), ", ")),
+        "scenario_step" => {
+            let before = if name == "assert" { "{prompt: a}, " } else { "" };
+            let step = match name {
+                "prompt" | "action" | "wait" | "waitMs" | "assert" | "type" => key,
+                "expect" | "delayBefore" | "delayAfter" => format!("prompt: a, {key}"),
+                _ => format!("{}{key}", beside(&key, on)),
+            };
+            format!("scenarios: [{{name: a, target: claude, steps: [{before}{{{step}}}]}}]")
+        }
+        "target" => {
+            let target = format!("{}{key}", beside(&key, on));
+            format!("scenarios: [{{name: a, target: {{{target}}}, prompt: a}}]")
+        }
+        "scenario_judge" => {
+            let judge = with_needed(&key, &["agent: claude"], ", ");
+            format!(
+                "scenarios: [{{name: a, target: claude, prompt: a, judge: {{{judge}}}, expectations: {{judge: a}}}}]"
+            )
+        }
+        "repeat" => {
+            let repeat = with_needed(&key, &["times: 2"], ", ");
+            format!("scenarios: [{{name: a, target: claude, prompt: a, repeat: {{{repeat}}}}}]")
+        }
+        "assert" if name == "answer" => format!("[{{assert: {{expect: {{text: a}}, {key}}}}}]"),
+        "assert" => {
+            let assert = with_needed(&key, &["value: 1", "expect: {value: 1}"], ", ");
+            format!("[{{assert: {{{assert}}}}}]")
+        }
         "input" => format!("inputs: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         _ if let Some(provider) = PROVIDERS.iter().find(|known| known.object.name == object.name) => {
@@ -84,6 +152,18 @@ fn with(object: &ObjectSpec, key: &KeySpec, value: &str) -> String {
         "server" => format!("servers: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "write_file" => format!("[{{write_file: {{{key}}}}}]"),
         "retry" => format!("[{{shell: a, retry: {{{key}}}}}]"),
+        "agent_tool" => {
+            let needed = if matches!(name, "workflow" | "name" | "description") {
+                "workflow: b.yaml"
+            } else {
+                "server: b"
+            };
+            let tool = with_needed(&key, &[needed], ", ");
+            format!(
+                "agents: {{a: {{provider: openai, model: m, tools: [{{{tool}}}]}}}}\nsteps: [{{shell: a}}]"
+            )
+        }
+        "budget" => format!("[{{agent: claude, message: a, budget: {{{key}}}}}]"),
         "map" if name == "input" => format!("map: {{{key}, steps: [{{shell: a}}]}}"),
         "map" if name == "steps" => format!("map: {{input: [1], {key}}}"),
         "map" => format!("map: {{input: [1], steps: [{{shell: a}}], {key}}}"),
@@ -133,7 +213,7 @@ fn beside(key: &str, on: &[ActionName]) -> &'static str {
     match (key.split(':').next().unwrap_or_default(), action) {
         ("agent", _) => "message: a, ",
         ("message", _) => "agent: claude, ",
-        ("output" | "ask_again", _) => "agent: claude, message: a, ",
+        ("output" | "ask_again" | "thread" | "cache", _) => "agent: claude, message: a, ",
         ("foreach", _) => "do: {shell: a}, ",
         ("do", _) => "foreach: [1], ",
         (_, ActionName::Condition) if !key.starts_with("condition:") => "condition: true, ",
@@ -163,6 +243,8 @@ fn every_key() -> impl Iterator<Item = (&'static ObjectSpec, &'static KeySpec)> 
 fn never(kind: &KeyKind) -> Option<&'static str> {
     match kind {
         KeyKind::Value | KeyKind::Fixed(Form::Any) => None,
+        // One of them may be written without a list.
+        KeyKind::List(KeyKind::Either(_) | KeyKind::Fixed(_)) => Some("{wrong: 1}"),
         KeyKind::Object(_) | KeyKind::Map(_) | KeyKind::Steps | KeyKind::Nodes | KeyKind::List(_) => {
             Some("wrong")
         }

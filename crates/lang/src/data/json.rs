@@ -5,7 +5,7 @@
 use crate::data::{ReadError, ReadErrorKind, Sink, Style, check_size, value_of};
 use crate::diag::Span;
 use crate::limits::{Limit, Limits};
-use crate::value::{MAX_DEPTH, Number, NumberError, Value};
+use crate::value::{Number, NumberError, Value};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -13,7 +13,8 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 pub fn read<S: Sink>(text: &str, limits: &Limits, sink: &mut S) -> Result<(), S::Error> {
     check_size(text, limits)?;
     let at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let mut reader = JsonReader { text, at, sink, nesting: Nesting::default(), decoded: String::new() };
+    let nesting = Nesting { max: limits.data_depth, ..Nesting::default() };
+    let mut reader = JsonReader { text, at, sink, nesting, decoded: String::new() };
     reader.document()
 }
 
@@ -35,6 +36,7 @@ struct JsonReader<'t, 's, S> {
 #[derive(Default)]
 struct Nesting {
     depth: usize,
+    max: u8,
     objects: [u64; 4],
 }
 
@@ -46,7 +48,7 @@ enum Container {
 
 impl Nesting {
     fn push(&mut self, container: Container) -> Result<(), Limit> {
-        if self.depth >= usize::from(MAX_DEPTH) {
+        if self.depth >= usize::from(self.max) {
             return Err(Limit::DataDepth);
         }
         let bit = 1 << (self.depth % 64);
@@ -432,6 +434,23 @@ mod tests {
             let read = error(&nested(depth));
             assert_eq!((read.kind, read.span), (ReadErrorKind::Limit(Limit::DataDepth), Span::new(200, 201)));
         }
+    }
+
+    /// What is written around data at the limit is no data, is read back where that is asked for, and goes into no data.
+    #[test]
+    fn a_record_around_deep_data_is_read_back() {
+        let deep = value(&format!("{}{}", "[".repeat(200), "]".repeat(200)));
+        let around =
+            Value::record([("parts", Value::sequence([deep.clone(), 1.into()])), ("name", "x".into())]);
+        assert_eq!((deep.depth(), around.depth()), (200, 202));
+        let text = around.to_json(JsonStyle::Compact);
+        assert!(read_value(&text, &Limits::DEFAULT).is_err());
+        let limits = Limits { data_depth: 250, ..Limits::DEFAULT };
+        let again = read_value(&text, &limits).unwrap();
+        assert_eq!((again.depth(), &again), (202, &around));
+        assert!(Value::list(vec![around]).is_err() && Value::list(vec![deep]).is_err());
+        let deeper = format!("{}{}", "[".repeat(251), "]".repeat(251));
+        assert!(read_value(&deeper, &limits).is_err());
     }
 
     #[test]

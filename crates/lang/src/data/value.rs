@@ -4,7 +4,8 @@ use crate::data::{KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
 use crate::value::{Number, Object, Oversized, Value};
 
-/// Builds a [`Value`]. Records of one shape share their key table, aliases share their value.
+/// Builds a [`Value`]. Records of one shape share their key table, aliases share their value. The reader counts how deep
+/// containers are nested.
 pub struct ValueSink {
     /// The values of all open containers, the outermost first.
     values: Vec<Value>,
@@ -132,7 +133,7 @@ impl Sink for ValueSink {
     #[inline]
     fn end_list(&mut self, _span: Span) -> Result<(), ReadError> {
         let (values, open) = self.end();
-        self.close(Value::list(values), &open)
+        self.close(Value::read_list(values), &open)
     }
 
     #[inline]
@@ -146,7 +147,7 @@ impl Sink for ValueSink {
     fn end_object(&mut self, _span: Span) -> Result<(), ReadError> {
         let keys = self.keys.end()?;
         let (values, open) = self.end();
-        self.close(Object::new(keys, values).map(Value::from), &open)
+        self.close(Object::read(keys, values).map(Value::from), &open)
     }
 
     fn anchor(&mut self, id: usize) {

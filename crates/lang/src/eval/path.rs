@@ -68,7 +68,10 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         {
             let steps = self.program.steps(path.steps);
             return match steps_into(value, steps) {
-                Ok(value) => Ok(Val::Ref(value)),
+                Ok(value) => match value.oversized() {
+                    None => Ok(Val::Ref(value)),
+                    Some(oversized) => Err(self.oversized(id, oversized)),
+                },
                 Err((taken, at)) => Err(step_error(
                     steps.to(taken).text(self.program.name(path.root)),
                     steps.after(taken),
@@ -158,7 +161,13 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             Some(list) if result.is_ok() => {
                 Ok(ValueOrElements::Elements(Box::new(ElementStream::new(list, span))))
             }
-            _ => result.map(ValueOrElements::Value),
+            _ => {
+                let value = result?;
+                match value.oversized() {
+                    None => Ok(ValueOrElements::Value(value)),
+                    Some(oversized) => Err(self.oversized(id, oversized)),
+                }
+            }
         }
     }
 

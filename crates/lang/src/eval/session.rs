@@ -107,7 +107,7 @@ enum Defined {
     Done(Result<Value, Error>),
 }
 
-type Computed = HashMap<(EcoString, Vec<Value>), Result<Value, ComputeError>, FixedState>;
+type AnswerCache = HashMap<(EcoString, Vec<Value>), Result<Value, ComputeError>, FixedState>;
 
 /// One evaluation, of a template or of a whole document.
 ///
@@ -129,7 +129,7 @@ pub struct Session<'w> {
 
 #[derive(Default)]
 struct Rare {
-    computed: Computed,
+    computed: AnswerCache,
     computed_bytes: usize,
     definitions: HashMap<(usize, usize), Defined, FixedState>,
     chain: Vec<EcoString>,
@@ -381,6 +381,11 @@ impl<'w> Session<'w> {
         rare.chain.pop();
         rare.definitions.insert(key, Defined::Done(result.clone()));
         result
+    }
+
+    /// What the world answers to a question that stands in no template. It is asked each time.
+    pub fn ask(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
+        self.world.compute(name, args)
     }
 
     /// A computed value: asked for once, then remembered.

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::{ProgramEvaluator, Val, at_hand};
 use crate::diag::error::{Error, ErrorKind};
 use crate::diag::{Span, words};
-use crate::func::{Body, ElementArgument, FuncError, Function, FunctionCall, Gives, Visit};
+use crate::func::{Body, ElementArgument, ElementVisitor, FuncError, Function, FunctionCall, Gives};
 use crate::limits::Limit;
 use crate::paged_list::PagedList;
 use crate::syntax::{NodeId, NodeRange, SyntaxNode};
@@ -79,7 +79,7 @@ struct StageProgress {
 }
 
 /// What is done with a element behind the last stage; an error ends it, and is kept by whoever gave it.
-type Last<'v, E> = &'v mut dyn FnMut(&mut E, &Value) -> Result<(), ()>;
+type LastStep<'v, E> = &'v mut dyn FnMut(&mut E, &Value) -> Result<(), ()>;
 
 impl<'a> ProgramEvaluator<'_, '_, 'a> {
     /// One node, whose value may be left to be read element by element.
@@ -235,7 +235,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         let (mut fuel, mut failed, mut ran) = (before, None, false);
         let refills = self.element.is_none();
         let result = {
-            let mut each = |part: Range<usize>, visit: Visit<'_>| {
+            let mut each = |part: Range<usize>, visit: ElementVisitor<'_>| {
                 ran = true;
                 let (mut index, mut refused) = (part.start, Ok(()));
                 let passed = self.run(stream, &part, &mut |eval, member| {
@@ -344,7 +344,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         &mut self,
         stream: &ElementStream<'a>,
         part: &Range<usize>,
-        last: Last<'_, Self>,
+        last: LastStep<'_, Self>,
     ) -> Result<(), Error> {
         let (before, spent) = (self.session.fuel, self.spent_on_elements);
         let is_inner = self.element.is_some();
@@ -372,7 +372,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         part: Range<usize>,
         passed: &mut [StageProgress],
         fuel: u64,
-        last: Last<'_, Self>,
+        last: LastStep<'_, Self>,
     ) -> Result<(), (usize, Error)> {
         let (mut failed, mut alive) = (None, stream.stages.len() + 1);
         let traced = self.session.trace_len();

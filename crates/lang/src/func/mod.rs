@@ -125,10 +125,10 @@ impl PatternCache {
 pub(crate) type ElementFn<'a> = &'a mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>;
 
 /// What is done with each element: its index, itself, and what the element expression makes of it.
-pub(crate) type Visit<'v> = &'v mut dyn FnMut(usize, &Value, Value) -> Result<(), FuncError>;
+pub(crate) type ElementVisitor<'v> = &'v mut dyn FnMut(usize, &Value, Value) -> Result<(), FuncError>;
 
 /// Visits the elements of a range.
-pub(crate) type EachRow<'a> = &'a mut dyn FnMut(Range<usize>, Visit<'_>) -> Result<(), FuncError>;
+pub(crate) type EachRow<'a> = &'a mut dyn FnMut(Range<usize>, ElementVisitor<'_>) -> Result<(), FuncError>;
 
 /// Elements in the place of a list.
 pub(crate) struct ElementArgument<'a> {

@@ -33,6 +33,8 @@ pub struct SourceFile {
     format: DataFormat,
     parts: Arc<[SourcePart]>,
     lacking: Arc<[Lacking]>,
+    /// The part whose keys hold where the file says nothing.
+    below: Option<Arc<str>>,
 }
 
 /// A part of a file that was read: what it means to its reader, and where it stands.
@@ -101,7 +103,19 @@ impl SourceFile {
 
     /// A text of a known format.
     pub fn with_format(name: &str, text: &str, format: DataFormat) -> Self {
-        Self { name: name.into(), text: text.into(), format, parts: Arc::default(), lacking: Arc::default() }
+        let (parts, lacking) = (Arc::default(), Arc::default());
+        Self { name: name.into(), text: text.into(), format, parts, lacking, below: None }
+    }
+
+    /// The file over another one, whose keys hold where it says nothing. The other one has to be among its parts.
+    #[must_use]
+    pub fn over(&self, below: &str) -> Self {
+        Self { below: Some(below.into()), ..self.clone() }
+    }
+
+    /// The name of the part whose keys hold where the file says nothing.
+    pub fn below(&self) -> Option<&str> {
+        self.below.as_deref()
     }
 
     /// The file put together with others, whose texts stand behind its own; and those that could not be read.

@@ -7,7 +7,8 @@ use crate::diag::{Diagnostic, Fix, Span};
 
 /// An error of the language in a scalar of the file.
 pub fn of_language(error: &Error, origin: &Origin, text: &str) -> Diagnostic {
-    let origin = error.origin().unwrap_or(origin);
+    // A container has no place of its own: its field has one.
+    let origin = error.origin().filter(|origin| origin.span != Span::default()).unwrap_or(origin);
     let diagnostic = error.diagnostic();
     let fix = diagnostic.fix.clone().and_then(|fix| fix_in(origin, fix, text));
     Diagnostic { span: place_in(origin, error.span(), text), fix, ..diagnostic }

@@ -165,6 +165,11 @@ impl TreeNode {
         Self::leaf(text.into(), Some(Style::Plain), span)
     }
 
+    /// A number or a bool that nobody wrote, for something that stands in a file.
+    pub fn made_scalar(value: Value, span: Span) -> Self {
+        Self::leaf(value, None, span)
+    }
+
     /// Null, for something that stands in a file.
     pub fn made_null(span: Span) -> Self {
         Self::leaf(Value::NULL, None, span)

@@ -1,7 +1,7 @@
 //! What to say about braces that hold no path: how it would be written, as well as that can be told.
 
 use super::expression::name_len;
-use super::parser::{Parsed, Parser};
+use super::parser::{MAX_MESSAGE, Parsed, Parser, parse_expression};
 use crate::diag::Span;
 use crate::diag::error::ParseClass;
 
@@ -48,13 +48,38 @@ impl Parser<'_, '_> {
                 "a default is written `:-text`, and ends the reference",
             );
         }
-        self.problem_to_fix(
-            ParseClass::InvalidPath,
-            self.here(),
-            "a reference is a path with filters, not an expression",
-            "write",
-            (self.whole(opened), format!("${{= {inside} }}")),
-        )
+        self.no_path_but(opened, inside)
+    }
+
+    /// An expression gets the braces of one. What is none is written as it was probably meant.
+    fn no_path_but<T>(&self, opened: usize, inside: &str) -> Parsed<T> {
+        let class = ParseClass::InvalidPath;
+        let message = "a reference is a path with filters, not an expression";
+        let is_expression = || parse_expression(inside.into(), self.syntax).is_ok();
+        // The hint of a longer text is left out.
+        if inside.len() > MAX_MESSAGE || is_expression() {
+            let spelling = format!("${{= {inside} }}");
+            return self.problem_to_fix(class, self.here(), message, "write", (self.whole(opened), spelling));
+        }
+        let rest = self.text[self.pos..self.end].split('}').next().unwrap_or_default().trim();
+        let message = "what stands in the braces is neither a path with filters nor an expression";
+        let hint = match rest.strip_prefix('?') {
+            Some("" | "?") => {
+                let path = inside.trim_end_matches('?').trim_end();
+                let spelling = (self.whole(opened), format!("${{{path}:-}}"));
+                let offer = "where it may have no value, write";
+                return self.problem_to_fix(class, self.here(), message, offer, spelling);
+            }
+            Some(rest) if rest.starts_with('.') => {
+                let spelling = (self.whole(opened), format!("${{{}:-}}", inside.replace("?.", ".")));
+                let offer = "where it may have no value, write";
+                return self.problem_to_fix(class, self.here(), message, offer, spelling);
+            }
+            Some(rest) if rest.starts_with(['?', ':']) => "write `${= default(value, other) }`",
+            Some(_) => "write `${= yes if condition else no }`",
+            None => return self.problem(class, self.here(), message),
+        };
+        self.problem_with(class, self.here(), message, hint)
     }
 
     /// Whether a brace closes what was opened before a place.

@@ -27,7 +27,7 @@ pub(crate) struct SyntaxError {
 }
 
 /// The maximum length of a message in characters: a name in it may be as long as the text.
-const MAX_MESSAGE: usize = 400;
+pub(super) const MAX_MESSAGE: usize = 400;
 
 /// So many problems are reported of one template; the rest would not be read.
 const MAX_PROBLEMS: usize = 1_000;

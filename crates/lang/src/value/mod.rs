@@ -1,7 +1,7 @@
 //! Values: null, bool, int, decimal, text, list, object.
 //!
-//! A value is 24 bytes, cheap to clone whatever its size, `Send` and `Sync`. Containers know their depth and
-//! refuse to be nested deeper than [`MAX_DEPTH`], so that dropping, comparing and printing may recurse.
+//! A value is 24 bytes, cheap to clone whatever its size, `Send` and `Sync`. Containers know their depth, and data
+//! refuses to be nested deeper than [`MAX_DEPTH`], so that dropping, comparing and printing may recurse.
 //! This module never reads a template: a text that holds `${...}` is just a text.
 
 mod canonical;
@@ -23,7 +23,7 @@ pub use object::{Key, KeyTable, Object, Repeated};
 pub(crate) use object::{LastPosition, hash};
 pub use print::JsonStyle;
 
-/// How deep containers may be nested.
+/// How deep data may be nested.
 pub const MAX_DEPTH: u8 = 200;
 
 /// The name of a value's type.
@@ -129,21 +129,29 @@ impl Default for Extent {
 }
 
 impl Extent {
-    /// Of a container with these children.
+    /// Of a container with these children, where it is data.
     fn of(children: &[Value]) -> Result<Self, Oversized> {
-        let (mut depth, mut size) = (0, 2);
+        let around = Self::around(children);
+        if around.depth > MAX_DEPTH {
+            return Err(Oversized(Limit::DataDepth));
+        }
+        around.of_known_depth()
+    }
+
+    /// The same, where something else has counted how deep it is.
+    fn of_known_depth(self) -> Result<Self, Oversized> {
+        if self.size > MAX_SIZE { Err(Oversized(Limit::DataSize)) } else { Ok(self) }
+    }
+
+    /// Of a container with these children, whatever the limits of data are.
+    fn around(children: &[Value]) -> Self {
+        let (mut depth, mut size) = (0, 2_u64);
         for child in children {
             let extent = child.extent();
             depth = depth.max(extent.depth);
-            size += extent.size + 1;
+            size = size.saturating_add(extent.size).saturating_add(1);
         }
-        if depth >= MAX_DEPTH {
-            return Err(Oversized(Limit::DataDepth));
-        }
-        if size > MAX_SIZE {
-            return Err(Oversized(Limit::DataSize));
-        }
-        Ok(Self { depth: depth + 1, size })
+        Self { depth: depth.saturating_add(1), size }
     }
 }
 
@@ -158,27 +166,30 @@ impl Value {
 
     /// An object of these entries. Of two entries with one key the later wins, in the earlier one's place.
     pub fn object(entries: impl IntoIterator<Item = (EcoString, Self)>) -> Result<Self, Oversized> {
-        let (mut keys, mut values): (Vec<Key>, Vec<Self>) = (Vec::new(), Vec::new());
-        for (name, value) in entries {
-            keys.push(Key::new(name));
-            values.push(value);
-        }
-        loop {
-            match KeyTable::new(std::mem::take(&mut keys)) {
-                Ok(table) => return Ok(Self::from(Object::new(Arc::new(table), values)?)),
-                Err(rejected) => (keys, values) = merge_repeated(rejected, values),
-            }
-        }
+        let (keys, values) = merged(entries);
+        Ok(Self::from(Object::new(keys, values)?))
     }
 
-    /// An object that a program builds of a few fields that it knows. Repeated keys are treated as in
+    /// An object that a program builds of a few fields that it knows, around data. Repeated keys are treated as in
     /// [`Value::object`].
     ///
-    /// Parts that are already at the limits of depth or size make no object: the result is null then. Use
-    /// [`Value::object`] where that can happen and must be reported.
+    /// It may be nested a few levels deeper than data, and be larger: what is said of data that reaches its limits is
+    /// said, too. It is no data itself. No container of data takes it in, and no reference gives it.
     #[must_use]
     pub fn record(fields: impl IntoIterator<Item = (impl Into<EcoString>, Self)>) -> Self {
-        Self::object(fields.into_iter().map(|(name, value)| (name.into(), value))).unwrap_or_default()
+        let (keys, values) = merged(fields.into_iter().map(|(name, value)| (name.into(), value)));
+        Self::from(Object::around(keys, values))
+    }
+
+    /// The limit of data that this is over, as a record around data may be.
+    #[inline]
+    pub(crate) fn oversized(&self) -> Option<Oversized> {
+        let extent = self.extent();
+        match (extent.depth > MAX_DEPTH, extent.size > MAX_SIZE) {
+            (false, false) => None,
+            (true, _) => Some(Oversized(Limit::DataDepth)),
+            (false, true) => Some(Oversized(Limit::DataSize)),
+        }
     }
 
     /// The object without fields.
@@ -186,10 +197,17 @@ impl Value {
         Self::from(Object::default())
     }
 
-    /// A list that a program builds of a few elements that it knows, under the same limits as [`Value::record`].
+    /// A list that a program builds of elements that it knows, with as few limits as [`Value::record`].
     #[must_use]
     pub fn sequence(elements: impl IntoIterator<Item = Self>) -> Self {
-        Self::list(elements.into_iter().collect()).unwrap_or_default()
+        let items: Vec<Self> = elements.into_iter().collect();
+        Self(ValueRepr::List(Arc::new(ListValue { extent: Extent::around(&items), items })))
+    }
+
+    /// A list of a text whose reader has counted how deep it is.
+    pub(crate) fn read_list(items: Vec<Self>) -> Result<Self, Oversized> {
+        let extent = Extent::around(&items).of_known_depth()?;
+        Ok(Self(ValueRepr::List(Arc::new(ListValue { extent, items }))))
     }
 
     /// The type of the value.
@@ -291,6 +309,22 @@ impl Value {
             (ValueRepr::Object(a), ValueRepr::Object(b)) => Arc::ptr_eq(a, b),
             (ValueRepr::Text(a), ValueRepr::Text(b)) => std::ptr::eq(a.as_str(), b.as_str()),
             _ => false,
+        }
+    }
+}
+
+/// The table of the keys of these entries, with their values. Of two entries with one key the later wins, in the earlier
+/// one's place.
+fn merged(entries: impl IntoIterator<Item = (EcoString, Value)>) -> (Arc<KeyTable>, Vec<Value>) {
+    let (mut keys, mut values): (Vec<Key>, Vec<Value>) = (Vec::new(), Vec::new());
+    for (name, value) in entries {
+        keys.push(Key::new(name));
+        values.push(value);
+    }
+    loop {
+        match KeyTable::new(std::mem::take(&mut keys)) {
+            Ok(table) => return (Arc::new(table), values),
+            Err(rejected) => (keys, values) = merge_repeated(rejected, values),
         }
     }
 }

@@ -239,6 +239,17 @@ impl Object {
         Ok(Self { extent: Extent::of(&values)?, keys, values })
     }
 
+    /// An object around data, whatever the limits of data are.
+    pub(super) fn around(keys: Arc<KeyTable>, values: Vec<Value>) -> Self {
+        Self { extent: Extent::around(&values), keys, values }
+    }
+
+    /// An object of a text whose reader has counted how deep it is.
+    pub(crate) fn read(keys: Arc<KeyTable>, values: Vec<Value>) -> Result<Self, Oversized> {
+        debug_assert_eq!(keys.entries.len(), values.len());
+        Ok(Self { extent: Extent::around(&values).of_known_depth()?, keys, values })
+    }
+
     /// The key table.
     pub fn keys(&self) -> &Arc<KeyTable> {
         &self.keys

@@ -31,6 +31,14 @@ impl Value {
         out
     }
 
+    /// Fields as one JSON object on one line, in their order. No two of them have the same name.
+    pub fn fields_to_json(fields: &[(&str, Self)]) -> String {
+        let mut out = String::with_capacity(256);
+        let fields = fields.iter().map(|(name, value)| (*name, value));
+        JsonWriter { out: &mut out, pretty: false, indent: 0 }.object(fields);
+        out
+    }
+
     /// Appends the value as JSON, every digit kept.
     pub fn write_json(&self, out: &mut String, style: JsonStyle) {
         JsonWriter { out, pretty: style == JsonStyle::Pretty, indent: 0 }.value(self);
@@ -53,12 +61,18 @@ impl JsonWriter<'_> {
             ValueRepr::List(list) => {
                 self.container('[', ']', list.items.iter(), JsonWriter::value);
             }
-            ValueRepr::Object(object) => self.container('{', '}', object.iter(), |writer, (key, value)| {
-                quote(key.as_str(), writer.out);
-                writer.out.push_str(if writer.pretty { ": " } else { ":" });
-                writer.value(value);
-            }),
+            ValueRepr::Object(object) => {
+                self.object(object.iter().map(|(key, value)| (key.as_str(), value)));
+            }
         }
+    }
+
+    fn object<'v>(&mut self, fields: impl Iterator<Item = (&'v str, &'v Value)>) {
+        self.container('{', '}', fields, |writer, (name, value)| {
+            quote(name, writer.out);
+            writer.out.push_str(if writer.pretty { ": " } else { ":" });
+            writer.value(value);
+        });
     }
 
     fn container<T>(

@@ -73,9 +73,17 @@ fn agent() -> ureq::config::Config {
         .build()
 }
 
-/// Sends a request and reads all of the answer.
-pub(crate) fn send(request: &Request, limits: RequestLimits) -> Result<Response, Failure> {
-    send_until(request, limits, RedirectPolicy::Follow, &|_| false)
+/// Sends a request and reads all of the answer. `watch` is shown what was read so far, each time that there is more.
+pub(crate) fn send(
+    request: &Request,
+    limits: RequestLimits,
+    watch: &mut dyn FnMut(&[u8]),
+) -> Result<Response, Failure> {
+    let mut never = |read: &[u8]| {
+        watch(read);
+        false
+    };
+    send_until(request, limits, RedirectPolicy::Follow, &mut never)
 }
 
 /// Sends a request and reads the answer, to its end or until what was read is enough.
@@ -83,7 +91,7 @@ pub(crate) fn send_until(
     request: &Request,
     limits: RequestLimits,
     redirects: RedirectPolicy,
-    is_enough: &dyn Fn(&[u8]) -> bool,
+    is_enough: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<Response, Failure> {
     let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
     let mut hop = Hop::first(request);

@@ -7,8 +7,10 @@
 //! Nothing here evaluates an expression; whoever selects gives functions for that.
 
 mod chunk;
+mod csv;
 mod distinct;
 mod document;
+mod files;
 mod sort;
 mod source;
 pub(crate) mod spool;
@@ -24,6 +26,7 @@ use threadline_lang::diag::preview;
 use threadline_lang::{Limits, Value};
 
 pub use chunk::{ChunkError, ChunkReader, ChunkWriter, Chunks};
+pub use csv::CsvFault;
 pub use sort::{Disorder, KeyOrder};
 pub use source::{ItemSource, SourceError, SourceErrorKind};
 pub use window::StreamPosition;
@@ -39,7 +42,7 @@ pub type Keep<'a, E> = &'a mut dyn FnMut(&Value, u64) -> Result<bool, E>;
 /// What an item is sorted by: as many values each time as there are orders.
 pub type Keys<'a, E> = &'a mut dyn FnMut(&Value) -> Result<Vec<Value>, E>;
 /// What of an item must not occur twice.
-pub type Key<'a, E> = &'a mut dyn FnMut(&Value) -> Result<Value, E>;
+pub type ItemKey<'a, E> = &'a mut dyn FnMut(&Value) -> Result<Value, E>;
 
 /// Which items are wanted, and in which order.
 pub struct Selection<'a, E> {
@@ -51,7 +54,7 @@ pub struct Selection<'a, E> {
     /// What they are sorted by, and how each of that is ordered. Equal ones keep their order.
     pub sort: Option<(Keys<'a, E>, &'a [KeyOrder])>,
     /// Of items that are alike in this the first stays.
-    pub distinct: Option<Key<'a, E>>,
+    pub distinct: Option<ItemKey<'a, E>>,
     /// So many are left out.
     pub offset: u64,
     /// So many are given at most. Reading ends with the last of them, unless all have to be known.
@@ -173,14 +176,23 @@ pub fn select<E>(
     take: &mut dyn FnMut(Value) -> Result<(), E>,
 ) -> Result<SelectionCounts, SelectError<E>> {
     let name = match &source {
-        ItemSource::Value { name, .. } | ItemSource::Stream { name, .. } => name.clone(),
+        ItemSource::Value { name, .. } | ItemSource::Items { name, .. } | ItemSource::Stream { name, .. } => {
+            name.clone()
+        }
     };
     let Selection { json_path, mut keep, sort, distinct, offset, max_items } = selection;
     let mut counts = SelectionCounts::default();
     let mut format = None;
     let distinct = distinct.map(|key| (key, Distinct::new(spool, limits.memory)));
-    let mut last =
-        Last { distinct, max_key: limits.data.source, offset, max_items, take, distinct_count: 0, given: 0 };
+    let mut last = FinalSelection {
+        distinct,
+        max_key: limits.data.source,
+        offset,
+        max_items,
+        take,
+        distinct_count: 0,
+        given: 0,
+    };
     let mut sort =
         sort.map(|(keys, orders)| (keys, Admission::default(), Sorter::new(orders, spool, limits.memory)));
     let read = source::each(source, json_path, &limits.data, &mut format, &mut |item| {
@@ -232,7 +244,7 @@ fn push_sorted<E>(
 }
 
 /// Gives what had to wait for the end of the source.
-fn finish<E>(sorter: Option<Sorter>, last: &mut Last<'_, '_, E>) -> Result<(), SelectionStop<E>> {
+fn finish<E>(sorter: Option<Sorter>, last: &mut FinalSelection<'_, '_, E>) -> Result<(), SelectionStop<E>> {
     if last.is_full() {
         return Ok(());
     }
@@ -247,8 +259,8 @@ fn finish<E>(sorter: Option<Sorter>, last: &mut Last<'_, '_, E>) -> Result<(), S
 }
 
 /// What is done to items that are in order: distinct, offset, number.
-struct Last<'a, 't, E> {
-    distinct: Option<(Key<'a, E>, Distinct)>,
+struct FinalSelection<'a, 't, E> {
+    distinct: Option<(ItemKey<'a, E>, Distinct)>,
     max_key: usize,
     offset: u64,
     max_items: Option<u64>,
@@ -257,7 +269,7 @@ struct Last<'a, 't, E> {
     given: u64,
 }
 
-impl<E> Last<'_, '_, E> {
+impl<E> FinalSelection<'_, '_, E> {
     fn is_full(&self) -> bool {
         self.max_items.is_some_and(|max| self.given >= max)
     }

@@ -1,4 +1,4 @@
-//! Where items come from: a value, or a stream of JSON, JSON lines or lines of text. Items of a stream come one by one;
+//! Where items come from: a value, files, or a stream of JSON, JSON lines, lines of text or rows of values. Items of a stream come one by one;
 //! what is in memory is one item.
 //!
 //! The form of a stream is what somebody says, else what its name says, else what its beginning looks like. Lines end
@@ -12,6 +12,7 @@ use threadline_flow::model::SourceFormat;
 use threadline_lang::data::{self, ReadError};
 use threadline_lang::{Limits, Type, Value};
 
+use super::csv::CsvFault;
 use super::document::{DocumentStream, Want};
 use super::window::{StreamPosition, StreamWindow};
 use crate::project::plain;
@@ -22,6 +23,7 @@ fn format_of_name(name: &str) -> Option<SourceFormat> {
         "json" => Some(SourceFormat::Json),
         "jsonl" | "ndjson" => Some(SourceFormat::JsonLines),
         "txt" | "list" | "log" => Some(SourceFormat::Lines),
+        "csv" => Some(SourceFormat::Csv),
         _ => None,
     }
 }
@@ -69,6 +71,13 @@ pub enum ItemSource<'a> {
         /// The value that holds the items.
         value: &'a Value,
     },
+    /// Items that are made one by one, such as files.
+    Items {
+        /// What people call it.
+        name: String,
+        /// The items.
+        items: Box<dyn Iterator<Item = Result<Value, SourceErrorKind>> + 'a>,
+    },
     /// A file that is open, or what a command printed.
     Stream {
         /// What people call it; the extension says the form, unless `format` does.
@@ -102,6 +111,22 @@ pub enum SourceErrorKind {
         error: ReadError,
         /// Whether the form was taken from the beginning of the text.
         guessed: bool,
+    },
+    /// A row of comma-separated values is wrong.
+    Csv {
+        /// The place in the stream.
+        place: StreamPosition,
+        /// The number of the row, from 1, which is the one with the names.
+        row: u64,
+        /// What is wrong with it.
+        fault: CsvFault,
+    },
+    /// One file of several cannot be read, in words that name it.
+    OneFile {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<&'static str>,
     },
     /// A line is not UTF-8.
     NotUtf8 {
@@ -147,6 +172,10 @@ impl fmt::Display for SourceError {
             SourceErrorKind::Json { place: StreamPosition { line, column }, error, .. } => {
                 write!(f, "{name}:{line}:{column}: {error}")
             }
+            SourceErrorKind::Csv { place: StreamPosition { line, column }, row, fault } => {
+                write!(f, "{name}:{line}:{column}: row {row}: {fault}")
+            }
+            SourceErrorKind::OneFile { message, .. } => f.write_str(message),
             SourceErrorKind::NotUtf8 { line } => write!(f, "{name}:{line}: the line is not UTF-8"),
             SourceErrorKind::TooLong { what, place: StreamPosition { line, column }, limit } => {
                 write!(f, "{name}:{line}:{column}: {what} is larger than {}", bytes(*limit))
@@ -182,6 +211,8 @@ impl SourceError {
             SourceErrorKind::Json { error, guessed, .. } => error.hint.or(guessed.then_some(
                 "its beginning looks like JSON; `format: lines` or `format: jsonl` says that it is not",
             )),
+            SourceErrorKind::Csv { fault, .. } => fault.hint(),
+            SourceErrorKind::OneFile { hint, .. } => *hint,
             SourceErrorKind::NotAList(_) => {
                 Some("`json_path` says where the items are, as in `json_path: $.items[*]`")
             }
@@ -189,9 +220,9 @@ impl SourceError {
                 "paths such as `$[*]`, `$.items[*]`, `$.items[*].name` and `$.items[?@.open]` take one element at a time",
             ),
             SourceErrorKind::PathInLines(_) => Some("`format: json` or `format: jsonl` reads it as JSON"),
-            SourceErrorKind::OtherFormat(_) => {
-                Some("`format:` takes `json`, `jsonl` and `lines`; another file can be read as a value first")
-            }
+            SourceErrorKind::OtherFormat(_) => Some(
+                "`format:` takes `json`, `jsonl`, `lines` and `csv`; another file can be read as a value first",
+            ),
             _ => None,
         }
     }
@@ -240,11 +271,14 @@ pub(super) fn each<E>(
 ) -> Result<(), SourceEnd<E>> {
     let (name, read, said) = match source {
         ItemSource::Value { value, .. } => return each_of_value(value, path, take),
+        ItemSource::Items { mut items, .. } => {
+            return items.try_for_each(|item| take_selected(path, item?, &mut *take));
+        }
         ItemSource::Stream { name, read, format } => (name, read, format),
     };
     let said = said.or_else(|| format_of_name(&name));
     if said.is_none() {
-        let other = extension(&name).filter(|extension| matches!(extension.as_str(), "yaml" | "yml" | "csv"));
+        let other = extension(&name).filter(|extension| matches!(extension.as_str(), "yaml" | "yml"));
         other.map_or(Ok(()), |extension| Err(SourceErrorKind::OtherFormat(extension)))?;
     }
     let mut window = StreamWindow::new(read)?;
@@ -259,13 +293,9 @@ pub(super) fn each<E>(
             Err(SourceErrorKind::PathInLines(path.as_str().to_owned()).into())
         }
         (SourceFormat::Lines, None) => stream.each_line(&mut |_, line, _| take(Value::from(line))),
-        (SourceFormat::JsonLines, path) => stream.each_line(&mut |stream, line, place| {
-            let value = stream.json(line, place)?;
-            match path {
-                Some(path) => select(path, &value)?.into_iter().try_for_each(&mut *take),
-                None => take(value),
-            }
-        }),
+        (SourceFormat::JsonLines, path) => stream
+            .each_line(&mut |stream, line, place| take_selected(path, stream.json(line, place)?, &mut *take)),
+        (SourceFormat::Csv, path) => stream.each_row(&mut |row| take_selected(path, row, &mut *take)),
         (SourceFormat::Json, None) => {
             stream.window.skip_space()?;
             if stream.window.peek()? != Some(b'[') {
@@ -285,6 +315,14 @@ pub(super) fn each<E>(
             }),
             None => select(path, &stream.whole(path)?)?.into_iter().try_for_each(take),
         },
+    }
+}
+
+/// Gives a value, or what a path selects in it.
+fn take_selected<E>(path: Option<&JsonPath>, value: Value, take: Taker<'_, E>) -> Result<(), SourceEnd<E>> {
+    match path {
+        Some(path) => select(path, &value)?.into_iter().try_for_each(take),
+        None => take(value),
     }
 }
 

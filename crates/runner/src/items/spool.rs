@@ -7,7 +7,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use threadline_engine::event::Form;
+use threadline_engine::event::ValueEncoding;
 use threadline_lang::Value;
 use threadline_store::wire;
 
@@ -72,9 +72,9 @@ impl SpoolReader {
 pub(crate) fn encode(value: &Value, out: &mut Vec<u8>) {
     let (form, text) = wire::value_text(value);
     out.push(match form {
-        Form::Text => b't',
-        Form::Json => b'j',
-        Form::Tagged => b'g',
+        ValueEncoding::Text => b't',
+        ValueEncoding::Json => b'j',
+        ValueEncoding::Tagged => b'g',
     });
     out.extend_from_slice(text.as_bytes());
 }
@@ -82,9 +82,9 @@ pub(crate) fn encode(value: &Value, out: &mut Vec<u8>) {
 /// The value of these bytes.
 pub(crate) fn decode(bytes: &[u8]) -> io::Result<Value> {
     let (form, text) = match bytes {
-        [b't', text @ ..] => (Form::Text, text),
-        [b'j', text @ ..] => (Form::Json, text),
-        [b'g', text @ ..] => (Form::Tagged, text),
+        [b't', text @ ..] => (ValueEncoding::Text, text),
+        [b'j', text @ ..] => (ValueEncoding::Json, text),
+        [b'g', text @ ..] => (ValueEncoding::Tagged, text),
         _ => return Err(io::Error::other("a record is not what was written")),
     };
     let text = String::from_utf8(text.to_vec()).map_err(io::Error::other)?;

@@ -178,6 +178,17 @@ pub fn end_left_over(run: &str, grace: Duration) -> LeftOverEnding {
     family.end(grace, None, None)
 }
 
+/// Ends what the programs of a run that this process drove have left, and waits until it is gone.
+///
+/// All of them were waited for, and whatever they started is below us. So where nothing was adopted nothing is left,
+/// and that is known without a look at every process of the computer.
+pub fn end_descendants(run: &str, grace: Duration) {
+    if !adopted().is_empty() {
+        end_left_over(run, grace);
+        end_strays(grace);
+    }
+}
+
 /// Ends the processes that this process adopted, that carry no mark any more, and that no running child can have
 /// started. When a child has ended those are its own, unless another runs that could have started them too: then they
 /// end with that one.

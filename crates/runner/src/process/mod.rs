@@ -29,7 +29,9 @@ use jiff::Timestamp;
 pub use control::{Asked, Control};
 use ecow::EcoString;
 pub use environment::Environment;
-pub use linux::{LeftOver, LeftOverEnding, adopt_orphans, end_left_over, end_strays, find_left_over};
+pub use linux::{
+    LeftOver, LeftOverEnding, adopt_orphans, end_descendants, end_left_over, end_strays, find_left_over,
+};
 pub(crate) use linux::{SeenProgram, find_programs};
 pub(crate) use mark::OWN_GIT;
 pub use mark::{RUN_VARIABLE, STEP_VARIABLE, belong_to};

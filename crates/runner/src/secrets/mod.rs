@@ -45,6 +45,8 @@ type Unreadable = (String, Option<String>);
 pub enum SecretReading {
     /// All secrets are read, and one that cannot be is a problem.
     All,
+    /// All secrets are read, and one that cannot be is left out: whatever reads it fails.
+    AsFarAsPossible,
     /// Nothing is run, and what cannot be read is left out.
     WithoutPrograms,
 }
@@ -164,7 +166,7 @@ impl SurroundingsReader<'_> {
             let value = self.secret(secret, &env).and_then(|value| checked(secret, value));
             match value {
                 Ok(value) => given.secrets.push((secret.name.clone(), value)),
-                Err(_) if self.reading == SecretReading::WithoutPrograms => {}
+                Err(_) if self.reading != SecretReading::All => {}
                 Err(why) => self.problems.push(problem("secret", secret.span, why)),
             }
         }
@@ -174,7 +176,7 @@ impl SurroundingsReader<'_> {
                 problem.file.get_or_insert_with(|| workflow.file.clone());
             }
         }
-        for callee in plan.steps.iter().filter_map(|planned| planned.calls.as_deref()) {
+        for callee in plan.callees() {
             self.workflow(callee, false);
         }
     }

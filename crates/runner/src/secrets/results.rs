@@ -39,17 +39,25 @@ impl Masks {
                 let version = version.map(|version| self.masked_text(&version));
                 EffectResult::Tool(ToolAnswer { result, version }, timing)
             }
+            EffectResult::Tools(tools, timing) => {
+                let tools = tools.map(|tools| self.mask_found(&tools, &mut found));
+                EffectResult::Tools(tools.map_err(|failure| self.mask_failure(failure)), timing)
+            }
             EffectResult::Read(text, timing) => {
-                let text = text.map(|text| self.masked_text(&text));
+                let text = text.map(|text| {
+                    let (masked, secrets) = self.mask_text(&text);
+                    found.extend(secrets);
+                    masked.into_owned()
+                });
                 EffectResult::Read(text.map_err(|failure| self.mask_failure(failure)), timing)
             }
             EffectResult::Written(written, timing) => {
                 EffectResult::Written(written.map_err(|failure| self.mask_failure(failure)), timing)
             }
-            EffectResult::Called(CallEnd { value, meta }, timing) => {
+            EffectResult::Called(CallEnd { value, meta, spent }, timing) => {
                 let value = value.map(|value| self.mask_found(&value, &mut found));
                 let value = value.map_err(|failure| self.mask_failure(failure));
-                EffectResult::Called(CallEnd { value, meta }, timing)
+                EffectResult::Called(CallEnd { value, meta, spent }, timing)
             }
             EffectResult::Items(Err(NotChosen::Failed(failure))) => {
                 EffectResult::Items(Err(NotChosen::Failed(self.mask_failure(failure))))

@@ -12,7 +12,7 @@ use threadline_engine::evaluate::{ResolvedReach, ResolvedServer};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
-use super::{Listing, Tool, tool};
+use super::{Listing, tool};
 use crate::secrets::masks::Masks;
 
 /// The kept listings of a store.
@@ -40,12 +40,10 @@ impl KeptListings {
     /// Keeps what a server said. It is only a help for `check`, so a store that cannot be written changes nothing.
     pub(super) fn keep(&self, server: &ResolvedServer, listing: &Listing, masks: Option<&Arc<Masks>>) {
         let text = |text: &Option<String>| text.as_deref().map_or(Value::NULL, Value::from);
-        // They came out of one answer or a few, so they fit into a list.
-        let tools = Value::list(listing.tools.iter().map(described).collect::<Vec<_>>()).unwrap_or_default();
         let kept = Value::record([
             ("name", text(&listing.title)),
             ("version", text(&listing.version)),
-            ("tools", tools),
+            ("tools", described(listing)),
         ]);
         let kept = masks.map_or(kept.clone(), |masks| masks.mask_value(&kept).0);
         let file = self.file(server);
@@ -76,11 +74,15 @@ impl KeptListings {
     }
 }
 
-/// A tool as a server describes it.
-fn described(tool: &Tool) -> Value {
-    let mut fields =
-        vec![("name", Value::from(tool.name.as_str())), ("inputSchema", tool.parameters.clone())];
-    fields.extend(tool.description.as_deref().map(|text| ("description", Value::from(text))));
-    fields.extend(tool.result.clone().map(|schema| ("outputSchema", schema)));
-    Value::record(fields)
+/// The tools of a server, as it describes them.
+pub(super) fn described(listing: &Listing) -> Value {
+    let tools = listing.tools.iter().map(|tool| {
+        let mut fields =
+            vec![("name", Value::from(tool.name.as_str())), ("inputSchema", tool.parameters.clone())];
+        fields.extend(tool.description.as_deref().map(|text| ("description", Value::from(text))));
+        fields.extend(tool.result.clone().map(|schema| ("outputSchema", schema)));
+        Value::record(fields)
+    });
+    // They came out of one answer or a few, so they fit into a list.
+    Value::list(tools.collect::<Vec<_>>()).unwrap_or_default()
 }

@@ -123,6 +123,14 @@ impl Servers {
         Ok(client.listing.clone())
     }
 
+    /// The tools of a server as it describes them, as a value; starts it if need be.
+    pub(crate) fn described(&self, server: &ResolvedServer, limits: EffectLimits) -> Result<Value, Failure> {
+        let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
+        let client = self.client(server, deadline);
+        let client = client.map_err(|failed| failed.failure(server, None, limits.timeout))?;
+        Ok(listings::described(&client.listing))
+    }
+
     /// Calls a tool and waits for its answer.
     pub(crate) fn call(&self, call: &ResolvedToolCall, limits: EffectLimits) -> CalledTool {
         let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);

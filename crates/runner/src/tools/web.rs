@@ -75,12 +75,12 @@ impl Web {
             return Err(ExchangeError::Timeout);
         }
         // A stream may stay open when the answer has come.
-        let is_enough = |read: &[u8]| read.ends_with(b"\n") && answer_in_stream(read, id).is_some();
+        let mut is_enough = |read: &[u8]| read.ends_with(b"\n") && answer_in_stream(read, id).is_some();
         let sent = http::send_until(
             &self.post("POST", Some(message::request(id, method, params))),
             limits,
             http::RedirectPolicy::Refuse,
-            &is_enough,
+            &mut is_enough,
         );
         let answer = sent.map_err(|failure| match failure.kind {
             FailureKind::Timeout => ExchangeError::Timeout,
@@ -117,7 +117,7 @@ impl Web {
         let limits = http::RequestLimits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
         // Nobody waits for what comes of it.
         let notification = self.post("POST", Some(message::notification(method, params)));
-        let _ = http::send_until(&notification, limits, http::RedirectPolicy::Refuse, &|_| false);
+        let _ = http::send_until(&notification, limits, http::RedirectPolicy::Refuse, &mut |_| false);
     }
 
     /// Ends the session, when there is one.
@@ -125,10 +125,12 @@ impl Web {
         if lock(&self.session).id.is_some() {
             let limits = http::RequestLimits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
             // A server need not offer it.
-            let _ =
-                http::send_until(&self.post("DELETE", None), limits, http::RedirectPolicy::Refuse, &|_| {
-                    false
-                });
+            let _ = http::send_until(
+                &self.post("DELETE", None),
+                limits,
+                http::RedirectPolicy::Refuse,
+                &mut |_| false,
+            );
         }
     }
 

@@ -43,7 +43,7 @@ pub enum UnmergedWork {
     },
     /// A worktree has changes that are in no commit.
     Files {
-        /// The worktree.
+        /// The folder of the worktree.
         worktree: PathBuf,
         /// How many files.
         count: usize,

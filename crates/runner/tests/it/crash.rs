@@ -18,7 +18,7 @@ use threadline_flow::model::OnCrash;
 use threadline_flow::plan::{Plan, plan};
 use threadline_lang::Value;
 use threadline_lang::source::SourceFile;
-use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, PrintedNotices, Setup, Stop};
 use threadline_runner::locks::Patience;
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
@@ -119,12 +119,13 @@ impl Place {
             control: control.clone(),
             stop: stop.clone(),
             trace: false,
-            verbose: false,
+            printed: PrintedNotices::None,
             in_flight,
             patience: Patience::None,
             surroundings: Arc::default(),
             within: None,
             earlier: None,
+            exchanges: None,
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.kind)) {
                     stop.ask();
@@ -150,6 +151,8 @@ impl Place {
                 files: Vec::new(),
                 caller: None,
                 continues: None,
+                exchanges: None,
+                budgets: Vec::new(),
             };
             return driver::begin(setup, EventKind::RunStarted(started));
         }
@@ -162,7 +165,7 @@ impl Place {
         });
         let context: BTreeMap<EcoString, Value> = context.collect();
         let failed = machine.stage() != Stage::Going;
-        driver::resume(setup, machine, context, failed)
+        driver::resume(setup, machine, context, failed, Vec::new())
     }
 
     fn machine(&self, events: &[Event]) -> Machine {

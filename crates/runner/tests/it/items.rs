@@ -295,7 +295,7 @@ fn the_form_of_a_text_that_has_no_name_for_it() {
     assert_eq!(
         read("items.yaml", "- 1\n", ""),
         "error: `items.yaml`: a file of the kind `.yaml` is not read item by item; \
-         hint: `format:` takes `json`, `jsonl` and `lines`; another file can be read as a value first"
+         hint: `format:` takes `json`, `jsonl`, `lines` and `csv`; another file can be read as a value first"
     );
     let said = ItemSource::Stream {
         name: "items.yaml".to_owned(),

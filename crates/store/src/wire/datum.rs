@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 
-use threadline_engine::event::{Datum, Form};
+use threadline_engine::event::{Datum, ValueEncoding};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Number, Value, data};
 
@@ -60,41 +60,42 @@ pub fn read_datum(value: &Value) -> Result<Datum, String> {
             return untagged(value).map(Datum::Here);
         }
         let (hash, len, form) = (reader.hash("hash")?, reader.count("bytes")?, reader.text("form")?);
-        let mut known = [Form::Text, Form::Json, Form::Tagged].into_iter();
+        let mut known = [ValueEncoding::Text, ValueEncoding::Json, ValueEncoding::Tagged].into_iter();
         let known = known.find(|known| form_name(*known) == form);
         Ok(Datum::Stored { hash, len, form: known.ok_or_else(|| format!("there is no form `{form}`"))? })
     })
 }
 
-fn form_name(form: Form) -> &'static str {
+fn form_name(form: ValueEncoding) -> &'static str {
     match form {
-        Form::Text => "text",
-        Form::Json => "json",
-        Form::Tagged => "tagged",
+        ValueEncoding::Text => "text",
+        ValueEncoding::Json => "json",
+        ValueEncoding::Tagged => "tagged",
     }
 }
 
 /// The maximum depth of a value inside an event, which nests it a few levels deeper; a deeper one is stored apart.
 pub(crate) const SHALLOW: u8 = 50;
 
-/// The limits for stored values: what was a value once is read again, whatever the limits for files are.
-const STORED: Limits = Limits { source: 1 << 30, ..Limits::DEFAULT };
+/// The limits for stored values: what was a value once is read again, whatever the limits for files are, and what was
+/// written around one.
+const STORED: Limits = Limits { source: 1 << 30, data_depth: 250, ..Limits::DEFAULT };
 
 /// The text that is stored for a value, and its form; [`value_of`] reads it back.
-pub fn value_text(value: &Value) -> (Form, String) {
+pub fn value_text(value: &Value) -> (ValueEncoding, String) {
     match value.as_str() {
-        Some(text) => (Form::Text, text.to_owned()),
-        None => (Form::Json, value.to_json(JsonStyle::Compact)),
+        Some(text) => (ValueEncoding::Text, text.to_owned()),
+        None => (ValueEncoding::Json, value.to_json(JsonStyle::Compact)),
     }
 }
 
 /// The value of a stored text.
-pub fn value_of(form: Form, text: String) -> Result<Value, String> {
-    if form == Form::Text {
+pub fn value_of(form: ValueEncoding, text: String) -> Result<Value, String> {
+    if form == ValueEncoding::Text {
         return Ok(Value::from(text));
     }
     let value = data::json::read_value(&text, &STORED).map_err(|error| error.to_string())?;
-    if form == Form::Json { Ok(value) } else { untagged(&value) }
+    if form == ValueEncoding::Json { Ok(value) } else { untagged(&value) }
 }
 
 /// The value of the tagged form, in which a number may be `{"float": "0.1"}` and each object is `{"object": {...}}`.

@@ -8,7 +8,7 @@ use threadline_lang::Value;
 use super::datum::{DatumForm, read_datum};
 use super::fields::{FieldReader, FieldResult, StoredFields, hash};
 use super::items::millis;
-use super::step::{computed_list, maker_value, read_computed_list, read_maker};
+use super::step::{computed_list, maker_value, read_computed_list, read_maker, read_spent, spent_field};
 
 pub(super) fn limits_value(limits: &LoopLimits) -> Value {
     let mut fields = vec![("max_steps", Value::from(limits.max_steps))];
@@ -80,6 +80,7 @@ fn reply_value<F: DatumForm>(reply: &JudgeReply, form: &F) -> Result<Value, F::E
         }
     }
     fields.extend(reply.asked.as_ref().map(|asked| ("asked", hash(asked))));
+    fields.extend(spent_field(reply.spent.as_deref()));
     Ok(Value::record(fields))
 }
 
@@ -90,6 +91,7 @@ fn read_reply(value: &Value) -> FieldResult<JudgeReply> {
             stderr: reader.optional("stderr").map(read_datum).transpose()?,
             elapsed_ms: reader.count("elapsed_ms")?,
             asked: reader.optional_hash("asked")?,
+            spent: read_spent(reader)?,
         })
     })
 }

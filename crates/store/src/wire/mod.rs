@@ -14,7 +14,6 @@ use std::fmt;
 
 use threadline_engine::event::{EventKind, Listed, Rules};
 use threadline_engine::machine::Outcome;
-use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
 pub(crate) use self::datum::SHALLOW;
@@ -23,8 +22,11 @@ pub use self::fields::StoredFields;
 use self::fields::{FieldReader, FieldResult, hash};
 use self::items::{item_ended_fields, read_item_ended, read_rules, rules_value};
 use self::loops::{judged_fields, limits_value, loop_end_fields, read_judged, read_limits, read_loop_end};
-use self::run::{read_run_started, run_started_fields};
-use self::step::{computed_list, kept_value, output_value, read_computed_list, read_kept, read_output};
+use self::run::{budgets_field, read_budgets, read_run_started, run_started_fields};
+use self::step::{
+    computed_list, kept_value, output_value, read_computed_list, read_kept, read_output, read_spent,
+    spent_field,
+};
 
 /// Why a stored event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
-pub const KINDS: [(&str, &str); 18] = [
+pub const KINDS: [(&str, &str); 19] = [
     (
         "run_started",
         "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
@@ -57,6 +59,7 @@ pub const KINDS: [(&str, &str); 18] = [
     ("item_ended", "an item is over: its result, its error, its attempts"),
     ("started", "an attempt of a step begins"),
     ("defined", "an entry of `context` was evaluated, for the whole run"),
+    ("exchanged", "an agent called a tool, a tool was called, or the agent is asked for another answer"),
     ("retrying", "an attempt failed, another begins later"),
     ("unresolved", "a condition, list or field has no value: the step failed before it began"),
     ("finished", "a step is done: its value and meta data"),
@@ -71,7 +74,7 @@ pub const KINDS: [(&str, &str); 18] = [
 /// The kind of an event, and its payload as JSON.
 pub fn encode(event: &EventKind) -> (&'static str, String) {
     let Ok((kind, fields)) = fields_of(event, &StoredForm);
-    (kind, Value::record(fields).to_json(JsonStyle::Compact))
+    (kind, Value::fields_to_json(&fields))
 }
 
 /// The event of a kind and a payload.
@@ -145,10 +148,12 @@ pub fn fields_of<F: DatumForm>(
                 ("computed", computed_list(computed, form)?),
             ],
         ),
-        EventKind::Exchanged { number, output } => (
-            "exchanged",
-            vec![("number", u64::from(*number).into()), ("output", output_value(output, form)?)],
-        ),
+        EventKind::Exchanged { number, held, output } => {
+            let mut fields =
+                vec![("number", u64::from(*number).into()), ("output", output_value(output, form)?)];
+            fields.extend(held.then(|| ("held", true.into())));
+            ("exchanged", fields)
+        }
         EventKind::Retrying { output, until, keeps_exchanges } => {
             let mut fields = vec![("output", output_value(output, form)?), ("until", (*until).into())];
             fields.extend(keeps_exchanges.then(|| ("keeps_exchanges", true.into())));
@@ -172,13 +177,16 @@ pub fn fields_of<F: DatumForm>(
             }
             ("finished", fields)
         }
-        EventKind::Paused { reason, failed_items } => {
+        EventKind::Paused { reason, failed_items, spent } => {
             let mut fields = vec![("reason", Value::from(reason))];
             fields.extend(failed_items.map(|count| ("failed_items", Value::from(count))));
+            fields.extend(spent_field(spent.as_deref()));
             ("paused", fields)
         }
-        EventKind::Resumed { failed } => {
-            ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
+        EventKind::Resumed { failed, budgets } => {
+            let failed = failed.then(|| ("failed", true.into()));
+            let fields = failed.into_iter().chain(budgets_field(budgets));
+            ("resumed", fields.collect())
         }
         EventKind::LimitsResolved { computed, limits } => {
             ("bounded", vec![("computed", computed_list(computed, form)?), ("bounds", limits_value(limits))])
@@ -187,11 +195,12 @@ pub fn fields_of<F: DatumForm>(
         EventKind::OutcomeKnown { outcome, run } => {
             ("outcome_known", vec![("outcome", Value::from(outcome.name())), ("run", form.value(run)?)])
         }
-        EventKind::RunEnded { outcome, exports, ended, failed_items } => {
+        EventKind::RunEnded { outcome, exports, ended, failed_items, spent } => {
             let mut fields =
                 vec![("outcome", Value::from(outcome.name())), ("exports", form.value(exports)?)];
             fields.extend(ended.iter().flat_map(loop_end_fields));
             fields.extend(failed_items.map(|count| ("failed_items", Value::from(count))));
+            fields.extend(spent_field(spent.as_deref()));
             ("run_ended", fields)
         }
     })
@@ -241,6 +250,7 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
         },
         "exchanged" => EventKind::Exchanged {
             number: u32::try_from(reader.count("number")?).map_err(|_| "`number` is too large".to_owned())?,
+            held: reader.has("held") && reader.bool("held")?,
             output: read_output(reader)?,
         },
         "retrying" => EventKind::Retrying {
@@ -264,13 +274,18 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
         "paused" => EventKind::Paused {
             reason: reader.text("reason")?.into(),
             failed_items: reader.optional_count("failed_items")?,
+            spent: read_spent(reader)?,
         },
-        "resumed" => EventKind::Resumed { failed: reader.has("failed") && reader.bool("failed")? },
+        "resumed" => EventKind::Resumed {
+            failed: reader.has("failed") && reader.bool("failed")?,
+            budgets: read_budgets(reader)?,
+        },
         "run_ended" => EventKind::RunEnded {
             outcome: read_outcome(reader)?,
             exports: read_datum(reader.value("exports")?)?,
             ended: read_loop_end(reader)?,
             failed_items: reader.optional_count("failed_items")?,
+            spent: read_spent(reader)?,
         },
         "bounded" => EventKind::LimitsResolved {
             computed: read_computed_list(reader)?,

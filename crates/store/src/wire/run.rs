@@ -2,7 +2,10 @@
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{Address, Caller, Continued, Datum, RerunTarget, RunStarted};
+use threadline_engine::event::{
+    Address, Budget, BudgetChange, BudgetKey, Caller, Continued, Datum, ExchangeMode, RerunTarget, RunStarted,
+};
+
 use threadline_lang::Value;
 
 use super::datum::{DatumForm, read_datum};
@@ -39,8 +42,10 @@ pub(super) fn run_started_fields<F: DatumForm>(
         let files = started.files.iter().map(file_value);
         fields.push(("files", Value::sequence(files)));
     }
+    fields.extend(budgets_field(&started.budgets));
     fields.extend(started.caller.as_ref().map(|caller| ("caller", caller_value(caller))));
     fields.extend(started.continues.as_ref().map(|continued| ("continues", continued_value(continued))));
+    fields.extend(started.exchanges.as_ref().map(|mode| ("exchanges", mode_value(mode))));
     Ok(fields)
 }
 
@@ -63,6 +68,7 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
         folder: reader.text("folder")?.into(),
         program: reader.text("program")?.into(),
         jobs: reader.count_or_null("jobs")?,
+        budgets: read_budgets(reader)?,
         files: if reader.has("files") {
             reader.list("files")?.iter().map(read_file).collect::<FieldResult<_>>()?
         } else {
@@ -70,7 +76,37 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
         },
         caller: reader.optional("caller").map(read_caller).transpose()?,
         continues: reader.optional("continues").map(read_continued).transpose()?,
+        exchanges: reader.optional("exchanges").map(read_mode).transpose()?,
     })
+}
+
+/// The budgets that somebody set, where there are any.
+pub(super) fn budgets_field(changes: &[BudgetChange]) -> Option<(&'static str, Value)> {
+    let change = |BudgetChange { step, budget }: &BudgetChange| {
+        let step = step.as_ref().map(|step| ("step", Value::from(step)));
+        let limits = budget.entries().map(|(key, limit)| (key.name(), limit));
+        Value::record(step.into_iter().chain(limits))
+    };
+    (!changes.is_empty()).then(|| ("budgets", Value::sequence(changes.iter().map(change))))
+}
+
+pub(super) fn read_budgets(reader: &mut FieldReader<'_>) -> FieldResult<Vec<BudgetChange>> {
+    if !reader.has("budgets") {
+        return Ok(Vec::new());
+    }
+    let read = |value: &Value| {
+        FieldReader::read_all(value, |reader| {
+            let (step, mut budget) = (reader.optional_text("step")?, Budget::default());
+            for key in BudgetKey::ALL {
+                let limit = reader.optional(key.name());
+                if limit.is_some_and(|limit| !budget.set(key, limit)) {
+                    return Err(format!("`{}` is not {}", key.name(), key.expected()));
+                }
+            }
+            Ok(BudgetChange { step, budget })
+        })
+    };
+    reader.list("budgets")?.iter().map(read).collect()
 }
 
 fn setting_value<F: DatumForm>((path, value): &(EcoString, Datum), form: &F) -> Result<Value, F::Error> {
@@ -147,6 +183,29 @@ fn read_continued(value: &Value) -> FieldResult<Continued> {
             },
             keeps_commits: reader.has("keeps_commits") && reader.bool("keeps_commits")?,
         })
+    })
+}
+
+fn mode_value(mode: &ExchangeMode) -> Value {
+    match mode {
+        ExchangeMode::Record { folder } => Value::record([("record", Value::from(folder))]),
+        ExchangeMode::Replay { folder, live } => Value::record([
+            ("replay", Value::from(folder)),
+            ("live", Value::sequence(live.iter().map(Value::from))),
+        ]),
+    }
+}
+
+fn read_mode(value: &Value) -> FieldResult<ExchangeMode> {
+    FieldReader::read_all(value, |reader| {
+        if reader.has("record") {
+            return Ok(ExchangeMode::Record { folder: reader.text("record")?.into() });
+        }
+        let live = reader.list("live")?.iter().map(|step| {
+            step.as_str().map(EcoString::from).ok_or_else(|| "a live step has no name".to_owned())
+        });
+        let live = live.collect::<FieldResult<_>>()?;
+        Ok(ExchangeMode::Replay { folder: reader.text("replay")?.into(), live })
     })
 }
 

@@ -1,6 +1,7 @@
 //! What a step left, where it was made, and what was computed for it.
 
-use threadline_engine::event::{Computed, KeptMaker, KeptResult, Output};
+use threadline_engine::event::{Computed, ContinuedThread, KeptMaker, KeptResult, Output};
+use threadline_engine::spend::Spend;
 use threadline_lang::{ComputeError, Value};
 
 use super::datum::{DatumForm, read_datum};
@@ -15,6 +16,12 @@ pub(super) fn output_value<F: DatumForm>(output: &Output, form: &F) -> Result<Va
         }
     }
     fields.push(("meta", output.meta.clone()));
+    fields.extend(spent_field(output.spent.as_deref()));
+    if let Some(thread) = &output.thread {
+        let ContinuedThread { name, conversation } = &**thread;
+        let thread = [("name", Value::from(name)), ("conversation", form.value(conversation)?)];
+        fields.push(("thread", Value::record(thread)));
+    }
     Ok(Value::record(fields))
 }
 
@@ -26,8 +33,30 @@ pub(super) fn read_output(reader: &mut FieldReader<'_>) -> FieldResult<Output> {
             output: reader.optional("output").map(read_datum).transpose()?,
             stderr: reader.optional("stderr").map(read_datum).transpose()?,
             meta: reader.value("meta")?.clone(),
+            spent: read_spent(reader)?,
+            thread: reader.optional("thread").map(read_thread).transpose()?.map(Box::new),
         })
     })
+}
+
+fn read_thread(value: &Value) -> FieldResult<ContinuedThread> {
+    FieldReader::read_all(value, |reader| {
+        Ok(ContinuedThread {
+            name: reader.text("name")?.into(),
+            conversation: read_datum(reader.value("conversation")?)?,
+        })
+    })
+}
+
+/// What agents used, where any was asked.
+pub(super) fn spent_field(spent: Option<&Spend>) -> Option<(&'static str, Value)> {
+    spent.map(|spent| ("spent", spent.value()))
+}
+
+pub(super) fn read_spent(reader: &mut FieldReader<'_>) -> FieldResult<Option<Box<Spend>>> {
+    let Some(value) = reader.optional("spent") else { return Ok(None) };
+    let spent = Spend::of_value(value).filter(|spent| spent.value() == *value);
+    spent.map(|spent| Some(Box::new(spent))).ok_or_else(|| "`spent` is not what agents used".to_owned())
 }
 
 pub(super) fn kept_value<F: DatumForm>(kept: &KeptResult, form: &F) -> Result<Value, F::Error> {

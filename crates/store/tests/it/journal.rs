@@ -485,6 +485,29 @@ fn the_log_does_not_grow_without_bound() {
     assert!(log < 40 << 20, "{log} bytes of log after 100 MB of events");
 }
 
+/// A sync that records a new length is slow, so the log seldom becomes longer; two stores make room for each other.
+#[test]
+fn the_log_is_made_longer_ahead() {
+    let folder = Folder::new("room");
+    let stores = [(); 2].map(|()| Store::open(&folder.journal()).unwrap());
+    let leases =
+        [(&stores[0], "r1"), (&stores[1], "r2")].map(|(store, run)| store.create_run(new_run(run)).unwrap());
+    let length = || folder.journal().join("journal.db-wal").metadata().unwrap().len();
+    let (mut last, mut grew) = (length(), 0);
+    for n in 1..=200 {
+        for lease in &leases {
+            lease.append(vec![draft(n)], Durability::Now).unwrap().wait().unwrap();
+            grew += u64::from(length() > last);
+            last = length();
+        }
+    }
+    // The first 64 KiB one by one, then twice as much each time.
+    assert!(grew < 40, "the log of 400 transactions became longer {grew} times");
+    for (store, run) in stores.iter().zip(["r1", "r2"]) {
+        assert_eq!(events(store.reader(), run).unwrap().len(), 200);
+    }
+}
+
 /// A run of six steps: goes on where the journal ends, and returns the steps that it ran.
 fn drive(store: &Store) -> Result<Vec<String>, StoreError> {
     let lease = match store.create_run(new_run("r1")) {

@@ -3,12 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
+use std::time::Duration;
+
 use threadline_engine::Hash;
 use threadline_engine::event::{
-    Address, Caller, Continued, Datum, EventKind, Form, KeptMaker, KeptResult, Listed, Output, RerunTarget,
-    Rules, RunStarted, Status,
+    Address, Budget, BudgetChange, Caller, Continued, ContinuedThread, Datum, EventKind, ExchangeMode,
+    KeptMaker, KeptResult, Listed, Output, RerunTarget, Rules, RunStarted, Status, ValueEncoding,
 };
-use threadline_lang::{Limits, Value, data};
+use threadline_engine::spend::Spend;
+use threadline_lang::{Limits, Number, Value, data};
 use threadline_store::wire;
 
 fn started() -> RunStarted {
@@ -30,6 +33,8 @@ fn started() -> RunStarted {
         files: Vec::new(),
         caller: None,
         continues: None,
+        exchanges: None,
+        budgets: Vec::new(),
     }
 }
 
@@ -98,8 +103,44 @@ fn garbage_is_not_read_as_nothing() {
     };
     let refused = refusal(&expanded, "\"most_failed\":3", "\"most_failed\":\"all\"");
     assert_eq!(refused, "`most_failed` is not an int");
-    let resumed = EventKind::Resumed { failed: true };
+    let resumed = EventKind::Resumed { failed: true, budgets: Vec::new() };
     assert_eq!(refusal(&resumed, "true", "\"yes\""), "`failed` is not a bool");
+}
+
+#[test]
+fn what_agents_used_and_may_use_is_read_as_it_was_written() {
+    let budget = Budget {
+        turns: Some(5),
+        tokens: None,
+        cost: Number::parse("0.10").ok(),
+        time: Some(Duration::from_millis(1_500)),
+    };
+    let changes = vec![
+        BudgetChange { step: None, budget: budget.clone() },
+        BudgetChange { step: Some("3.do.1".into()), budget: Budget { tokens: Some(7), ..Budget::default() } },
+    ];
+    let resumed = EventKind::Resumed { failed: false, budgets: changes.clone() };
+    let (kind, payload) = wire::encode(&resumed);
+    match wire::decode(kind, &payload).unwrap() {
+        EventKind::Resumed { budgets, .. } => assert_eq!(budgets, changes),
+        what => panic!("{what:?}"),
+    }
+    assert_eq!(refusal(&resumed, "\"turns\":5", "\"turns\":0"), "`turns` is not a whole number above 0");
+    assert_eq!(refusal(&resumed, "\"turns\"", "\"turn\""), "it holds a key that is not known");
+    let spent =
+        Spend { turns: 2, input_tokens: 1_000, cost: Number::parse("0.5").unwrap(), ..Spend::default() };
+    let paused = EventKind::Paused {
+        reason: "stopped".into(),
+        failed_items: None,
+        spent: Some(Box::new(spent.clone())),
+    };
+    let (kind, payload) = wire::encode(&paused);
+    match wire::decode(kind, &payload).unwrap() {
+        EventKind::Paused { spent: Some(found), .. } => assert_eq!(*found, spent),
+        what => panic!("{what:?}"),
+    }
+    assert_eq!(refusal(&paused, "\"turns\":2", "\"turns\":-2"), "`spent` is not what agents used");
+    assert_eq!(refusal(&paused, "\"unpriced\"", "\"unprised\""), "`spent` is not what agents used");
 }
 
 #[test]
@@ -125,7 +166,8 @@ fn what_a_run_keeps_of_another_is_read_as_it_was_written() {
     };
     let nothing = || Datum::Here(Value::NULL);
     let (status, meta) = (Status::Completed, Value::empty_object());
-    let output = Output { status, value: nothing(), output: None, stderr: None, meta };
+    let output =
+        Output { status, value: nothing(), output: None, stderr: None, meta, spent: None, thread: None };
     let finished = EventKind::Finished { output, results: None, kept: Some(Box::new(kept.clone())) };
     let (kind, payload) = wire::encode(&finished);
     match wire::decode(kind, &payload).unwrap() {
@@ -151,10 +193,41 @@ fn a_binary_float_of_an_earlier_version_is_read_as_it_was_shown() {
     let shown = json(r#"{"rate":0.7,"tiny":1e-10,"list":[2.0,1.10]}"#);
     let datum = wire::read_datum(&Value::record([("tagged", json(tagged))]));
     assert_eq!(datum, Ok(Datum::Here(shown.clone())));
-    assert_eq!(wire::value_of(Form::Tagged, tagged.to_owned()), Ok(shown.clone()));
+    assert_eq!(wire::value_of(ValueEncoding::Tagged, tagged.to_owned()), Ok(shown.clone()));
     // What is written again is read as the same.
     let written = wire::datum(&Datum::Here(shown.clone()));
     assert_eq!(wire::read_datum(&written), Ok(Datum::Here(shown)));
-    let refused = wire::value_of(Form::Tagged, r#"{"float":"inf"}"#.to_owned());
+    let refused = wire::value_of(ValueEncoding::Tagged, r#"{"float":"inf"}"#.to_owned());
     assert_eq!(refused, Err("it is not a number".to_owned()));
+}
+
+#[test]
+fn a_thread_that_a_step_continued_is_read_as_it_was_written() {
+    let conversation = Datum::Here(Value::record([("messages", Value::sequence([]))]));
+    let thread = ContinuedThread { name: "talk".into(), conversation };
+    let output = Output {
+        spent: None,
+        status: Status::Completed,
+        value: Datum::Here(Value::NULL),
+        output: None,
+        stderr: None,
+        meta: Value::empty_object(),
+        thread: Some(Box::new(thread.clone())),
+    };
+    let (kind, payload) = wire::encode(&EventKind::Finished { output, results: None, kept: None });
+    match wire::decode(kind, &payload).unwrap() {
+        EventKind::Finished { output, .. } => assert_eq!(output.thread.as_deref(), Some(&thread)),
+        what => panic!("{what:?}"),
+    }
+}
+
+#[test]
+fn what_becomes_of_exchanges_is_read_as_it_was_written() {
+    let record = ExchangeMode::Record { folder: "calls".into() };
+    let replay = ExchangeMode::Replay { folder: "/tmp/calls".into(), live: vec!["a".into()] };
+    for mode in [record, replay] {
+        let (kind, payload) =
+            wire::encode(&EventKind::RunStarted(RunStarted { exchanges: Some(mode.clone()), ..started() }));
+        assert_eq!(read(kind, &payload).exchanges, Some(mode));
+    }
 }

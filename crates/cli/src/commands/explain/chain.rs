@@ -11,19 +11,19 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, Event, EventKind, Seq};
+use threadline_engine::event::{Address, Event, EventKind, RunSlice, Seq};
 use threadline_engine::machine::Command;
-use threadline_engine::replay::{Evaluated, Maker, Seen, output_of};
+use threadline_engine::replay::{Evaluated, Fold, Maker, Seen, output_of};
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::Action;
-use threadline_flow::plan::StepNumber;
+use threadline_flow::model::{Action, Step};
+use threadline_flow::plan::{PlannedStep, Read, StepNumber};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Origin, PathStep, Resolution, Value, parse_path};
 
 use super::super::history::History;
 use super::explanation::{StepExplanation, explain_seen};
-use super::target::ExplainTarget;
+use super::target::{ExplainTarget, lists_around};
 use super::text::title;
 use crate::exit::CommandFailure;
 use crate::report::visible;
@@ -98,24 +98,35 @@ struct ChainLink {
     shown: bool,
 }
 
+/// The items that are read of each run, by its id, each by its indexes.
+type ItemsByRun = BTreeMap<String, BTreeSet<Vec<u64>>>;
+
 /// A run whose values are followed.
 struct TracedRun<'r> {
     history: History<'r>,
+    /// The part of the run that was read, where that is not all of it.
+    slice: Option<RunSlice>,
+    events: TracedEvents,
+    explained: RefCell<BTreeMap<Seq, Rc<StepExplanation>>>,
+}
+
+/// What the events of a run say of its values.
+#[derive(Default)]
+struct TracedEvents {
     /// Every evaluation of each execution, in order.
     seen: BTreeMap<Address, Vec<Seen>>,
     /// The evaluation of `exports`.
     exports: Option<Seen>,
     /// The events with what each execution left.
     outputs: BTreeMap<Address, Vec<Seq>>,
-    /// The lists of items.
-    lists: Vec<(Address, Seq)>,
+    /// The lists of items, with the numbers of these.
+    lists: Vec<(Address, Seq, u64)>,
     /// The events with the value of each item that ended well, by the event that ended it.
     items: BTreeMap<Address, Vec<(Seq, Seq)>>,
     /// What a phase is made of at its end: its last step, and what its steps captured.
     phases: BTreeMap<Seq, PhaseParts>,
     /// Entries of `context` that were evaluated.
     defined: BTreeMap<EcoString, Seq>,
-    explained: RefCell<BTreeMap<Seq, Rc<StepExplanation>>>,
 }
 
 /// The last step of a phase, and what its steps captured.
@@ -124,61 +135,74 @@ type PhaseParts = (Option<Seq>, Vec<(EcoString, Seq)>);
 /// Knows what values were made of.
 struct Tracer<'r> {
     runs: Vec<Rc<TracedRun<'r>>>,
+    /// The items that are read; without them all are.
+    items: Option<ItemsByRun>,
+    /// The items that turned out to be needed and were not read.
+    missing: ItemsByRun,
+    /// Whether something follows from all items together, such as who of several runs one.
+    needs_all: bool,
+    way: ChainDirection,
+}
+
+impl TracedEvents {
+    /// Takes the next event.
+    fn take(&mut self, fold: &Fold, event: &Event) {
+        let at = &event.at;
+        match fold.seen(event) {
+            Some(of_run) if of_run.evaluated == Evaluated::Exports => self.exports = Some(of_run),
+            Some(of_step) => self.seen.entry(at.clone()).or_default().push(of_step),
+            None => {}
+        }
+        match &event.kind {
+            EventKind::Finished { .. } => {
+                if let Some(Command::Close { last, captured, .. }) = fold.machine.next_of(at) {
+                    self.phases.insert(event.seq, (last, captured));
+                }
+                self.outputs.entry(at.clone()).or_default().push(event.seq);
+            }
+            EventKind::Unresolved { .. } | EventKind::Skipped { .. } | EventKind::Judged(_) => {
+                self.outputs.entry(at.clone()).or_default().push(event.seq);
+            }
+            EventKind::Expanded { count, .. } => self.lists.push((at.clone(), event.seq, *count)),
+            EventKind::ItemEnded(_) => {
+                if let Some(Command::EndItem { ending, .. }) = fold.machine.next_of(at) {
+                    let left = ending.output.map(|left| (event.seq, left));
+                    self.items.entry(at.clone()).or_default().extend(left);
+                }
+            }
+            EventKind::Defined { name, .. } => {
+                self.defined.insert(name.clone(), event.seq);
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'r> TracedRun<'r> {
-    fn open(history: History<'r>) -> Result<Self, CommandFailure> {
-        let mut run = Self {
-            seen: BTreeMap::new(),
-            exports: None,
-            outputs: BTreeMap::new(),
-            lists: Vec::new(),
-            items: BTreeMap::new(),
-            phases: BTreeMap::new(),
-            defined: BTreeMap::new(),
-            explained: RefCell::default(),
-            history,
-        };
-        let (mut seen, mut exports) = (BTreeMap::<Address, Vec<Seen>>::new(), None);
-        let (mut outputs, mut lists) = (BTreeMap::<Address, Vec<Seq>>::new(), Vec::new());
-        let (mut items, mut phases) = (BTreeMap::<Address, Vec<(Seq, Seq)>>::new(), BTreeMap::new());
-        let fold = run.history.each(|fold, event| {
-            let at = &event.at;
-            match fold.seen(event) {
-                Some(of_run) if of_run.evaluated == Evaluated::Exports => exports = Some(of_run),
-                Some(of_step) => seen.entry(at.clone()).or_default().push(of_step),
-                None => {}
+    /// Reads a run, or a slice of it where that is possible.
+    fn open(history: History<'r>, slice: Option<RunSlice>) -> Result<Self, CommandFailure> {
+        let explained = RefCell::default();
+        if let Some(slice) = slice {
+            let mut events = TracedEvents::default();
+            let take = |fold: &mut Fold, event: &Event| {
+                events.take(fold, event);
+                Ok(())
+            };
+            if history.each_of(&slice, take)? {
+                return Ok(Self { history, slice: Some(slice), events, explained });
             }
-            match &event.kind {
-                EventKind::Finished { .. } => {
-                    if let Some(Command::Close { last, captured, .. }) = fold.machine.next_of(at) {
-                        phases.insert(event.seq, (last, captured));
-                    }
-                    outputs.entry(at.clone()).or_default().push(event.seq);
-                }
-                EventKind::Unresolved { .. } | EventKind::Skipped { .. } | EventKind::Judged(_) => {
-                    outputs.entry(at.clone()).or_default().push(event.seq);
-                }
-                EventKind::Expanded { .. } => lists.push((at.clone(), event.seq)),
-                EventKind::ItemEnded(_) => {
-                    if let Some(Command::EndItem { ending, .. }) = fold.machine.next_of(at) {
-                        let left = ending.output.map(|left| (event.seq, left));
-                        items.entry(at.clone()).or_default().extend(left);
-                    }
-                }
-                _ => {}
-            }
+        }
+        let mut events = TracedEvents::default();
+        history.each(|fold, event| {
+            events.take(fold, event);
             Ok(())
         })?;
-        let defined = fold.machine.defined().clone();
-        (run.seen, run.exports, run.outputs, run.lists) = (seen, exports, outputs, lists);
-        (run.items, run.phases, run.defined) = (items, phases, defined);
-        Ok(run)
+        Ok(Self { history, slice: None, events, explained })
     }
 
     /// The last evaluation of an execution of this kind, up to an event.
     fn last_seen(&self, at: &Address, evaluated: Evaluated, until: Seq) -> Option<&Seen> {
-        let seen = self.seen.get(at)?;
+        let seen = self.events.seen.get(at)?;
         seen.iter().rfind(|seen| seen.evaluated == evaluated && seen.seq <= until)
     }
 
@@ -198,7 +222,7 @@ impl<'r> TracedRun<'r> {
 
     /// The value of an entry of `context`.
     fn entry(&self, name: &str) -> Result<Option<Value>, CommandFailure> {
-        let known = self.defined.get(name).map(|seq| (EcoString::from(name), *seq));
+        let known = self.events.defined.get(name).map(|seq| (EcoString::from(name), *seq));
         let known = self.history.context(&known.into_iter().collect())?.remove(name);
         let context = self.history.plan.workflow.context.as_ref();
         let entry = context.and_then(|context| context.entries.iter().find(|entry| entry.name == name));
@@ -207,8 +231,12 @@ impl<'r> TracedRun<'r> {
 }
 
 impl<'r> Tracer<'r> {
-    fn new(history: &History<'r>) -> Result<Self, CommandFailure> {
-        let mut tracer = Self { runs: Vec::new() };
+    fn new(
+        history: &History<'r>,
+        items: Option<ItemsByRun>,
+        way: ChainDirection,
+    ) -> Result<Self, CommandFailure> {
+        let mut tracer = Self { runs: Vec::new(), items, missing: BTreeMap::new(), needs_all: false, way };
         tracer.add(history, history.info.id.as_str())?;
         Ok(tracer)
     }
@@ -218,9 +246,24 @@ impl<'r> Tracer<'r> {
         if let Some(known) = self.runs.iter().position(|run| run.history.info.id.as_str() == id) {
             return Ok(known);
         }
-        let run = TracedRun::open(History::open(beside.reader, id)?)?;
+        let slice = self
+            .items
+            .as_ref()
+            .map(|items| RunSlice::new(items.get(id).into_iter().flatten().cloned().collect()));
+        let run = TracedRun::open(History::open(beside.reader, id)?, slice)?;
         self.runs.push(Rc::new(run));
         Ok(self.runs.len() - 1)
+    }
+
+    /// Whether what happened at an address was read. If not, its item is needed.
+    fn has_read(&mut self, run: usize, at: &Address) -> bool {
+        let TracedRun { slice, history, .. } = &*self.runs[run];
+        let has_read = slice.as_ref().is_none_or(|slice| slice.has(at.as_str()));
+        if !has_read {
+            let missing = self.missing.entry(history.info.id.to_string()).or_default();
+            missing.insert(at.items().collect());
+        }
+        has_read
     }
 
     /// An execution in a sentence, with its run if that is not the one that was asked for.
@@ -233,14 +276,19 @@ impl<'r> Tracer<'r> {
         }
     }
 
-    /// Everything that a product was made of.
-    fn reads(&mut self, run: usize, product: &Product) -> Result<Vec<TracedRead>, CommandFailure> {
+    /// Everything that a part of a product was made of, and what else the product was made of.
+    fn reads(
+        &mut self,
+        run: usize,
+        product: &Product,
+        part: &[String],
+    ) -> Result<Vec<TracedRead>, CommandFailure> {
         match product {
-            Product::Output(seq) => self.output_reads(run, *seq),
+            Product::Output(seq) => self.output_reads(run, *seq, part),
             Product::Unfinished(at) => {
                 let traced = Rc::clone(&self.runs[run]);
                 let mut reads = Vec::new();
-                for seen in traced.seen.get(at).into_iter().flatten() {
+                for seen in traced.events.seen.get(at).into_iter().flatten() {
                     reads.extend(self.evaluation_reads(run, Some(seen))?);
                 }
                 Ok(reads)
@@ -248,23 +296,34 @@ impl<'r> Tracer<'r> {
             Product::Items(seq) => {
                 let traced = Rc::clone(&self.runs[run]);
                 let at = traced.history.event(*seq)?.at;
+                if !self.has_read(run, &at) {
+                    return Ok(Vec::new());
+                }
                 self.evaluation_reads(run, traced.last_seen(&at, Evaluated::List, *seq))
             }
             Product::Entry(name) => self.entry_reads(run, name),
             Product::Input(name) => self.input_reads(run, name.as_ref()),
             Product::Exports => {
                 let traced = Rc::clone(&self.runs[run]);
-                self.evaluation_reads(run, traced.exports.as_ref())
+                self.evaluation_reads(run, traced.events.exports.as_ref())
             }
             Product::Given(_) => Ok(Vec::new()),
         }
     }
 
     /// What went into the output that an event recorded.
-    fn output_reads(&mut self, run: usize, seq: Seq) -> Result<Vec<TracedRead>, CommandFailure> {
+    fn output_reads(
+        &mut self,
+        run: usize,
+        seq: Seq,
+        part: &[String],
+    ) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
         let event = traced.history.event(seq)?;
         let at = &event.at;
+        if !self.has_read(run, at) {
+            return Ok(Vec::new());
+        }
         let evaluation = |evaluated| traced.last_seen(at, evaluated, seq);
         if let EventKind::Judged(_) = &event.kind {
             return self.judgement_reads(run, &event, evaluation(Evaluated::Judgement));
@@ -282,7 +341,15 @@ impl<'r> Tracer<'r> {
                 });
                 reads.extend(counted);
                 reads.extend(self.evaluation_reads(run, evaluation(Evaluated::Aggregates))?);
-                reads.extend(self.item_reads(run, at, seq, each.is_map)?);
+                let part = match part {
+                    [] => Some(part),
+                    [field, part @ ..] if each.is_map => (field == RESULTS).then_some(part),
+                    part => Some(part),
+                };
+                if let Some(part) = part {
+                    let asked = part.first().and_then(|index| index.parse().ok());
+                    reads.extend(self.item_reads(run, (at, seq), asked, each.is_map)?);
+                }
             }
             Some(Action::Phase(_)) => {
                 reads.extend(self.evaluation_reads(run, evaluation(Evaluated::Variables))?);
@@ -303,33 +370,45 @@ impl<'r> Tracer<'r> {
         Ok(reads)
     }
 
-    /// What the items of a list left.
+    /// What the items of a list left, or the one that is asked about.
     fn item_reads(
         &mut self,
         run: usize,
-        at: &Address,
-        until: Seq,
+        (at, until): (&Address, Seq),
+        asked: Option<u64>,
         is_map: bool,
     ) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
-        let list = traced.lists.iter().rfind(|(of, seq)| of == at && *seq < until).map_or(0, |(_, seq)| *seq);
+        let list = traced.events.lists.iter().rfind(|(of, seq, _)| of == at && *seq < until);
+        let (list, count) = list.map_or((0, 0), |(_, seq, count)| (*seq, *count));
+        let wanted = match (self.way, asked) {
+            (ChainDirection::Forward, _) => 0..count,
+            (ChainDirection::Back, Some(index)) => index..count.min(index.saturating_add(1)),
+            (ChainDirection::Back, None) => 0..count.min(MAX_LINKS as u64),
+        };
+        if self.way == ChainDirection::Back {
+            let mut has_all = true;
+            for index in wanted.clone() {
+                has_all &= self.has_read(run, &at.item(index));
+            }
+            if !has_all {
+                return Ok(Vec::new());
+            }
+        }
         let own = |item: &Address| item.as_item().filter(|(owner, _)| owner == at).map(|(_, index)| index);
-        let items = traced.items.iter().filter_map(|(item, ends)| Some((own(item)?, ends)));
+        let items = traced.events.items.iter().filter_map(|(item, ends)| Some((own(item)?, ends)));
         let mut items: Vec<(u64, Seq)> = items
             .filter_map(|(index, ends)| {
                 let (_, left) = ends.iter().rfind(|(ended, _)| *ended > list && *ended < until)?;
-                Some((index, *left))
+                Some((index, *left)).filter(|_| wanted.contains(&index))
             })
             .collect();
         items.sort_unstable();
         let mut reads = Vec::new();
-        for (index, left) in items.into_iter().take(MAX_LINKS) {
+        for (index, left) in items {
             let number = index.to_string();
-            let part = if is_map {
-                vec!["results".to_owned(), number, names::VALUE.to_owned()]
-            } else {
-                vec![number]
-            };
+            let part =
+                if is_map { vec![RESULTS.to_owned(), number, names::VALUE.to_owned()] } else { vec![number] };
             let field = if is_map { format!("results[{index}]") } else { format!("[{index}]") };
             reads.push(self.pass_on_output(run, at, (&field, "result"), part, left)?);
         }
@@ -339,7 +418,7 @@ impl<'r> Tracer<'r> {
     /// What the steps of a phase captured, and what the last of them left.
     fn phase_reads(&mut self, run: usize, at: &Address, seq: Seq) -> Result<Vec<TracedRead>, CommandFailure> {
         let traced = Rc::clone(&self.runs[run]);
-        let Some((last, captured)) = traced.phases.get(&seq) else { return Ok(Vec::new()) };
+        let Some((last, captured)) = traced.events.phases.get(&seq) else { return Ok(Vec::new()) };
         let own = match traced.action(at) {
             Some((_, Action::Phase(phase))) => &phase.variables[..],
             _ => &[],
@@ -385,7 +464,7 @@ impl<'r> Tracer<'r> {
         let context = traced.history.plan.workflow.context.as_ref();
         let entry = context.and_then(|context| context.entries.iter().find(|entry| entry.name == *name));
         let Some(entry) = entry else { return Ok(Vec::new()) };
-        let mut known = traced.defined.clone();
+        let mut known = traced.events.defined.clone();
         let own = known.remove(name);
         let mut reads = Vec::new();
         for resolution in traced.history.look_at_entry(entry, own, &known)? {
@@ -410,8 +489,11 @@ impl<'r> Tracer<'r> {
         let traced = Rc::clone(&self.runs[run]);
         let Some(caller) = traced.history.started.caller.clone() else { return Ok(Vec::new()) };
         let calling = self.add(&traced.history, &caller.run)?;
+        if !self.has_read(calling, &caller.at) {
+            return Ok(Vec::new());
+        }
         let of_caller = Rc::clone(&self.runs[calling]);
-        let seen = of_caller.seen.get(&caller.at).into_iter().flatten();
+        let seen = of_caller.events.seen.get(&caller.at).into_iter().flatten();
         let mut seen =
             seen.filter(|seen| seen.evaluated == Evaluated::Fields && seen.attempt == caller.attempt);
         let reads = self.evaluation_reads(calling, seen.next_back())?;
@@ -432,6 +514,7 @@ impl<'r> Tracer<'r> {
         let Some(seen) = seen else { return Ok(Vec::new()) };
         let traced = Rc::clone(&self.runs[run]);
         let explained = traced.explain(seen)?;
+        self.needs_all |= traced.slice.is_some() && explained.reads_who_runs_an_item();
         let step = &traced.history.plan.steps[seen.step as usize].step;
         let mut reads = Vec::new();
         for field in &explained.fields {
@@ -620,7 +703,7 @@ impl<'r> Tracer<'r> {
         let mut run = 0;
         while run < self.runs.len() {
             let traced = Rc::clone(&self.runs[run]);
-            for (at, outputs) in &traced.outputs {
+            for (at, outputs) in &traced.events.outputs {
                 let is_call = matches!(traced.action(at), Some((_, Action::Workflow(_))));
                 for seq in outputs {
                     products.push((run, Product::Output(*seq)));
@@ -635,12 +718,12 @@ impl<'r> Tracer<'r> {
                 let inputs = traced.history.plan.workflow.inputs.iter();
                 products.extend(inputs.map(|input| (run, Product::Input(Some(input.name.clone())))));
             }
-            let unfinished = traced.seen.keys().filter(|at| !traced.outputs.contains_key(*at));
+            let unfinished = traced.events.seen.keys().filter(|at| !traced.events.outputs.contains_key(*at));
             products.extend(unfinished.map(|at| (run, Product::Unfinished(at.clone()))));
-            products.extend(traced.lists.iter().map(|(_, seq)| (run, Product::Items(*seq))));
+            products.extend(traced.events.lists.iter().map(|(_, seq, _)| (run, Product::Items(*seq))));
             let context = traced.history.plan.workflow.context.iter().flat_map(|context| &context.entries);
             products.extend(context.map(|entry| (run, Product::Entry(entry.name.clone()))));
-            products.extend(traced.exports.iter().map(|_| (run, Product::Exports)));
+            products.extend(traced.events.exports.iter().map(|_| (run, Product::Exports)));
             run += 1;
         }
         Ok(products)
@@ -649,6 +732,9 @@ impl<'r> Tracer<'r> {
 
 /// The field of a map that says how many items there are.
 const TOTAL: &str = "total";
+
+/// The field of a map with the results of its items.
+const RESULTS: &str = "results";
 
 fn step_text(step: &PathStep) -> String {
     match step {
@@ -741,6 +827,42 @@ pub(crate) struct Chains<'r> {
     cut: bool,
 }
 
+/// How often more items may turn out to be needed before all are read.
+const MAX_ROUNDS: usize = 8;
+
+/// The items that are read at first. What is asked of is read, and going back more where it turns out to be needed. Where
+/// items read what was made outside of them, all of them may have read what is asked of.
+fn first_items(history: &History<'_>, target: &ExplainTarget, way: ChainDirection) -> Option<ItemsByRun> {
+    let plan = &history.plan;
+    let asked = target.asked_items(plan)?;
+    if way == ChainDirection::Forward {
+        let is_called = |step: &PlannedStep| matches!(step.step.action, Action::Workflow(_));
+        let made_outside = |read: &Read| match read {
+            Read::Item | Read::Prev => false,
+            Read::Output(name) | Read::Captured(name) => {
+                let sets = |step: &PlannedStep| {
+                    let Step { id, capture, .. } = &*step.step;
+                    [id, capture].into_iter().flatten().any(|known| known.value == *name)
+                };
+                (0..).zip(&plan.steps).any(|(number, step)| lists_around(plan, number) == 0 && sets(step))
+            }
+            _ => true,
+        };
+        let reads_outside = |(number, step): (StepNumber, &PlannedStep)| match step.step.action {
+            Action::ForEach(_) => !step.reads.is_empty(),
+            _ => lists_around(plan, number) > 0 && step.reads.iter().any(made_outside),
+        };
+        if history.started.caller.is_some()
+            || plan.steps.iter().any(is_called)
+            || (0..).zip(&plan.steps).any(reads_outside)
+        {
+            return None;
+        }
+    }
+    let asked = asked.into_iter().collect();
+    Some(BTreeMap::from([(history.info.id.to_string(), asked)]))
+}
+
 impl<'r> Chains<'r> {
     /// Follows what steps read or left.
     pub(crate) fn follow(
@@ -748,14 +870,46 @@ impl<'r> Chains<'r> {
         target: &ExplainTarget,
         way: ChainDirection,
     ) -> Result<Self, CommandFailure> {
-        let mut chains = Self::new(history, way)?;
+        let first = first_items(history, target, way);
+        Self::with_items(history, first, way, |chains| chains.follow_steps(target, way))
+            .map(|((), found)| found)
+    }
+
+    /// Follows with some items read, then again with those that turned out to be needed, until all that are needed are
+    /// read.
+    fn with_items<T>(
+        history: &History<'r>,
+        mut items: Option<ItemsByRun>,
+        way: ChainDirection,
+        follow: impl Fn(&mut Self) -> Result<T, CommandFailure>,
+    ) -> Result<(T, Self), CommandFailure> {
+        let mut rounds = 0;
+        loop {
+            let mut chains = Self::new(history, way, items)?;
+            let followed = follow(&mut chains)?;
+            let Tracer { items: read, missing, needs_all, .. } = &mut chains.tracer;
+            if missing.is_empty() && !*needs_all {
+                return Ok((followed, chains));
+            }
+            rounds += 1;
+            items = read.take().filter(|_| rounds < MAX_ROUNDS && !*needs_all);
+            if let Some(items) = &mut items {
+                for (run, needed) in std::mem::take(missing) {
+                    items.entry(run).or_default().extend(needed);
+                }
+            }
+        }
+    }
+
+    fn follow_steps(&mut self, target: &ExplainTarget, way: ChainDirection) -> Result<(), CommandFailure> {
+        let chains = self;
         let run = Rc::clone(&chains.tracer.runs[0]);
-        for at in run.seen.keys() {
+        for at in run.events.seen.keys() {
             if !at.step(&run.history.plan).is_some_and(|step| target.means(at, step)) {
                 continue;
             }
             let last = |judged: bool| {
-                let mut outputs = run.outputs.get(at).into_iter().flatten();
+                let mut outputs = run.events.outputs.get(at).into_iter().flatten();
                 let is_judged = |seq: &&Seq| {
                     run.last_seen(at, Evaluated::Judgement, **seq).is_some_and(|seen| seen.seq == **seq)
                 };
@@ -769,7 +923,7 @@ impl<'r> Chains<'r> {
                 chains.go(&source, Some(target), way, 0)?;
             }
         }
-        Ok(chains)
+        Ok(())
     }
 
     /// Follows an entry of `context`, or what the run exported, by its name. Nothing if there is no such
@@ -779,15 +933,26 @@ impl<'r> Chains<'r> {
         name: &str,
         way: ChainDirection,
     ) -> Result<Option<(Value, Self)>, CommandFailure> {
+        if !matches!(name.split('.').next(), Some("context" | "exports")) {
+            return Ok(None);
+        }
+        // What steps read of the context is known when they are looked at.
+        let first = BTreeMap::from([(history.info.id.to_string(), BTreeSet::new())]);
+        let first = (way == ChainDirection::Back).then_some(first);
+        let (value, chains) = Self::with_items(history, first, way, |chains| chains.follow_one(name, way))?;
+        Ok(value.map(|value| (value, chains)))
+    }
+
+    fn follow_one(&mut self, name: &str, way: ChainDirection) -> Result<Option<Value>, CommandFailure> {
         let (root, rest) = name.split_once('.').unwrap_or((name, ""));
-        let mut chains = Self::new(history, way)?;
+        let chains = self;
         let run = Rc::clone(&chains.tracer.runs[0]);
         let (product, part, value) = match root {
             "context" if !rest.is_empty() => {
                 let (entry, part) = rest.split_once('.').unwrap_or((rest, ""));
                 (Product::Entry(entry.into()), part, run.entry(entry)?)
             }
-            "exports" if run.exports.is_some() => {
+            "exports" if run.events.exports.is_some() => {
                 let value = threadline_runner::reload::exports(run.history.reader, &run.history.info);
                 (
                     Product::Exports,
@@ -808,19 +973,25 @@ impl<'r> Chains<'r> {
         let Some(value) = value.and_then(inside) else { return Ok(None) };
         let source = TracedSource { run: 0, product, part: steps.iter().map(step_text).collect() };
         chains.go(&source, None, way, 0)?;
-        Ok(Some((value, chains)))
+        Ok(Some(value))
     }
 
-    fn new(history: &History<'r>, way: ChainDirection) -> Result<Self, CommandFailure> {
-        let mut tracer = Tracer::new(history)?;
+    fn new(
+        history: &History<'r>,
+        way: ChainDirection,
+        items: Option<ItemsByRun>,
+    ) -> Result<Self, CommandFailure> {
+        let mut tracer = Tracer::new(history, items, way)?;
         let mut readers: BTreeMap<(usize, Product), Vec<(TracedSource, TracedRead)>> = BTreeMap::new();
         if way == ChainDirection::Forward {
             for (run, product) in tracer.products()? {
-                for read in tracer.reads(run, &product)? {
+                for read in tracer.reads(run, &product, &[])? {
                     let reader = TracedSource { run, product: product.clone(), part: read.part.clone() };
                     let key = (read.source.run, read.source.product.clone());
                     readers.entry(key).or_default().push((reader, read));
                 }
+                // Each is looked at once.
+                tracer.runs[run].explained.borrow_mut().clear();
             }
         }
         Ok(Self { tracer, links: Vec::new(), followed: BTreeSet::new(), readers, cut: false })
@@ -844,7 +1015,7 @@ impl<'r> Chains<'r> {
         }
         let next: Vec<(TracedRead, TracedSource)> = match way {
             ChainDirection::Back => {
-                let reads = self.tracer.reads(source.run, &source.product)?;
+                let reads = self.tracer.reads(source.run, &source.product, &source.part)?;
                 let of_part = reads.into_iter().filter(|read| overlap(&read.part, &source.part));
                 let named =
                     of_part.filter(|read| target.is_none_or(|target| target.means_field(&read.field)));

@@ -4,14 +4,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadline_engine::evaluate::{FieldOutcome, FieldValue, Observed, Wanted, expected};
-use threadline_engine::event::{Address, Event, EventKind, JudgedEvent, Millis, Output, Seq, Status};
+use ecow::EcoString;
+use threadline_engine::agent::thread::ResolvedThread;
+use threadline_engine::evaluate::{
+    Act, FieldOutcome, FieldValue, Observed, Resolved, ResolvedAssertion, Wanted, expected,
+};
+use threadline_engine::event::{
+    Address, Event, EventKind, JudgedEvent, Millis, Output, RunSlice, Seq, Status,
+};
 use threadline_engine::judge::{Judgement, Rule};
-use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
+use threadline_engine::replay::{Evaluated, Fold, Look, Maker, Rejudged, Seen};
 use threadline_expect::{ExpectationOutcome, Settled};
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::{Action, Field, Filter, ForEach, Step};
-use threadline_flow::plan::PlannedStep;
+use threadline_flow::model::{Action, Evaluator, Field, Filter, ForEach, Step};
+use threadline_flow::plan::{PlannedStep, Read};
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, BoundScript};
 use threadline_lang::diag::words;
@@ -19,7 +25,7 @@ use threadline_lang::{Explanation, Origin, Resolution, Value};
 
 use super::super::history::{History, of_journal};
 use super::chain::part_read;
-use super::target::ExplainTarget;
+use super::target::{ExplainTarget, lists_around};
 use crate::exit::CommandFailure;
 use crate::report;
 
@@ -36,6 +42,36 @@ pub(crate) struct StepExplanation {
     pub(crate) ended: Option<AttemptEnd>,
     /// The verdict, and where it leads, of a state that was judged.
     pub(crate) judged: Option<Box<ExplainedJudgement>>,
+    /// The agent that was asked.
+    pub(crate) asked: Option<AgentAsked>,
+    /// What it said before its last word: events with what they recorded.
+    pub(crate) exchanges: Vec<(Seq, Output)>,
+}
+
+/// An agent that was asked, and what it was told.
+pub(crate) struct AgentAsked {
+    pub(crate) agent: EcoString,
+    pub(crate) provider: &'static str,
+    pub(crate) message: String,
+    /// The thread that the message continues.
+    pub(crate) thread: Option<ResolvedThread>,
+}
+
+impl AgentAsked {
+    fn of(history: &History<'_>, step: &Step, look: &Look) -> Option<Self> {
+        if let Some(Ok(resolved)) = &look.fields
+            && let Act::Agent { agent, message, thread } = &resolved.act
+        {
+            let provider = agent.provider.word.name;
+            let (message, thread) = (message.clone(), thread.clone());
+            return Some(Self { agent: agent.name.clone(), provider, message, thread });
+        }
+        let message = look.judged.as_ref()?.question.clone()?;
+        let Evaluator::Agent(judge) = step.evaluator()? else { return None };
+        let agent = judge.agent.value.clone();
+        let provider = history.plan.workflow.agent(&agent)?.provider.word.name;
+        Some(Self { agent, provider, message, thread: None })
+    }
 }
 
 /// A verdict, and where it leads.
@@ -105,14 +141,45 @@ pub(crate) struct PartReader {
     pub(crate) part: Vec<String>,
 }
 
-/// Every evaluation that is asked for, in the order of the journal.
+/// Every evaluation that is asked for, in the order of the journal. Where that is about some items, the others are not
+/// read.
 pub(crate) fn explain_steps(
     history: &History<'_>,
     target: &ExplainTarget,
 ) -> Result<Vec<StepExplanation>, CommandFailure> {
-    let mut told: Vec<StepExplanation> = Vec::new();
-    let mut latest: BTreeMap<Address, usize> = BTreeMap::new();
-    history.each(|fold, event| {
+    if let Some(items) = target.asked_items(&history.plan) {
+        let mut asked = AskedSteps { history, target, told: Vec::new(), latest: BTreeMap::new() };
+        let is_whole = history.each_of(&RunSlice::new(items), |fold, event| asked.take(fold, event))?;
+        if is_whole && !asked.read_who_runs_an_item() {
+            return Ok(asked.end());
+        }
+    }
+    explain_steps_of_all(history, target)
+}
+
+/// The same, of the whole journal.
+fn explain_steps_of_all(
+    history: &History<'_>,
+    target: &ExplainTarget,
+) -> Result<Vec<StepExplanation>, CommandFailure> {
+    let mut asked = AskedSteps { history, target, told: Vec::new(), latest: BTreeMap::new() };
+    history.each(|fold, event| asked.take(fold, event))?;
+    Ok(asked.end())
+}
+
+/// Collects the evaluations that are asked for.
+struct AskedSteps<'h, 'r> {
+    history: &'h History<'r>,
+    target: &'h ExplainTarget,
+    told: Vec<StepExplanation>,
+    /// Where the last evaluation of each execution is.
+    latest: BTreeMap<Address, usize>,
+}
+
+impl AskedSteps<'_, '_> {
+    /// Takes the next event.
+    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), CommandFailure> {
+        let Self { history, target, told, latest } = self;
         // What an execution saw is put together only for those that are asked for.
         let is_asked = fold.machine.step_of(&event.at).is_some_and(|step| target.means(&event.at, step));
         let seen = is_asked.then(|| fold.seen(event)).flatten();
@@ -122,14 +189,26 @@ pub(crate) fn explain_steps(
             explained.fields.retain(|field| target.means_field(&field.name));
             told.push(explained);
         }
+        if let (Some(at), EventKind::Exchanged { output, .. }) = (latest.get(&event.at), &event.kind) {
+            told[*at].exchanges.push((event.seq, output.clone()));
+        }
         if let (Some(at), Some(ended)) = (latest.get(&event.at), ended(event)) {
             expectations(history, &mut told[*at].fields, &ended.output)?;
             told[*at].ended = Some(ended);
         }
         Ok(())
-    })?;
-    told.retain(|told| target.field.is_none() || !told.fields.is_empty());
-    Ok(told)
+    }
+
+    /// Whether a reference told who of several ran an item.
+    fn read_who_runs_an_item(&self) -> bool {
+        self.told.iter().any(StepExplanation::reads_who_runs_an_item)
+    }
+
+    fn end(mut self) -> Vec<StepExplanation> {
+        let target = self.target;
+        self.told.retain(|told| target.field.is_none() || !told.fields.is_empty());
+        self.told
+    }
 }
 
 /// The last evaluation of each execution, in the order of their first.
@@ -158,6 +237,9 @@ fn ended(event: &Event) -> Option<AttemptEnd> {
     Some(AttemptEnd { seq: event.seq, time: event.time, output: output.clone(), retried })
 }
 
+/// The field with the expectations of an `assert`.
+const ASSERTED: &str = "assert.expect";
+
 /// What a step expected, compared again with what it left.
 fn expectations(
     history: &History<'_>,
@@ -167,7 +249,8 @@ fn expectations(
     if output.status != Status::Completed {
         return Ok(());
     }
-    for field in fields {
+    // What an `assert` compares is not what it leaves.
+    for field in fields.iter_mut().filter(|field| field.name != ASSERTED) {
         if let ExplainedValue::Expectation { settled, told } = &mut field.shown {
             let left = threadline_runner::values::load_envelope(history.reader, output)
                 .map_err(|error| of_journal(&error))?;
@@ -194,12 +277,26 @@ pub(crate) fn explain_seen(history: &History<'_>, seen: Seen) -> Result<StepExpl
     let problems = look.errors().iter().map(|error| error.problem(history.source().text)).collect();
     let by = look.judged.as_ref().and_then(|judged| judged.judgement.by);
     let judged = seen.judged.clone().map(|recorded| Box::new(ExplainedJudgement { recorded: *recorded, by }));
+    let step = &history.plan.steps[seen.step as usize].step;
+    let asked = AgentAsked::of(history, step, &look);
     let mut fields =
         ExplainedFields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
     fields.results(&look);
+    if let Some(Ok(Resolved { act: Act::Assert(assertion), .. })) = &look.fields {
+        fields.asserted(assertion);
+    }
     fields.references(&seen, look.trace);
     let fields = fields.told;
-    Ok(StepExplanation { seen, fields, problems, reproducible, ended: None, judged })
+    Ok(StepExplanation {
+        seen,
+        fields,
+        problems,
+        reproducible,
+        ended: None,
+        judged,
+        asked,
+        exchanges: Vec::new(),
+    })
 }
 
 /// Everybody who read what was made for these evaluations, these themselves too.
@@ -216,13 +313,67 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
     // Which steps read these is not known before they are looked at.
     let everywhere = |maker: &Maker| matches!(maker, Maker::Input(_) | Maker::Import(_) | Maker::Context(_));
     let all = readers.keys().any(everywhere);
-    let mut known = BTreeSet::new();
-    history.each(|fold, event| {
+    if let Some(slice) = slice_of_readers(history, readers)? {
+        let mut found = FoundReaders { history, all, readers: readers.clone(), known: BTreeSet::new() };
+        if history.each_of(&slice, |fold, event| found.take(fold, event))? {
+            *readers = found.readers;
+            return Ok(());
+        }
+    }
+    let mut found = FoundReaders { history, all, readers: std::mem::take(readers), known: BTreeSet::new() };
+    history.each(|fold, event| found.take(fold, event))?;
+    *readers = found.readers;
+    Ok(())
+}
+
+/// The number of makers from which on nobody asks where each of them is.
+const MANY_MAKERS: usize = 256;
+
+/// The slice of the run with everybody who can have read what these made, where that is not all of it: names of an item
+/// never reach another.
+fn slice_of_readers(history: &History<'_>, readers: &Readers) -> Result<Option<RunSlice>, CommandFailure> {
+    if readers.len() > MANY_MAKERS {
+        return Ok(None);
+    }
+    let plan = &history.plan;
+    let mut all = Vec::new();
+    for maker in readers.keys() {
+        let items: Vec<u64> = match maker {
+            Maker::Event(seq) => history.event(*seq)?.at.items().collect(),
+            Maker::Item { list, index } => history.event(*list)?.at.items().chain([*index]).collect(),
+            _ => return Ok(None),
+        };
+        if !items.is_empty() {
+            all.push(items);
+            continue;
+        }
+        let reads_more = |step: &PlannedStep| step.reads.iter().any(|read| *read != Read::Item);
+        let mut inside = (0..).zip(&plan.steps).filter(|(number, _)| lists_around(plan, *number) > 0);
+        if inside.any(|(_, step)| reads_more(step)) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(RunSlice::new(all)))
+}
+
+/// Collects who read what some made.
+struct FoundReaders<'h, 'r> {
+    history: &'h History<'r>,
+    /// Whether anybody may have read it.
+    all: bool,
+    readers: Readers,
+    known: BTreeSet<(Maker, PartReader)>,
+}
+
+impl FoundReaders<'_, '_> {
+    /// Takes the next event.
+    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), CommandFailure> {
+        let Self { history, all, readers, known } = self;
         if let EventKind::Defined { name, .. } = &event.kind {
             entry_reads(history, name, readers);
         }
         let Some(seen) = fold.seen(event) else { return Ok(()) };
-        if !all && !seen.view.makers().any(|maker| readers.contains_key(&maker)) {
+        if !*all && !seen.view.makers().any(|maker| readers.contains_key(&maker)) {
             return Ok(());
         }
         let step = &history.plan.steps[seen.step as usize];
@@ -237,8 +388,7 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
             }
         }
         Ok(())
-    })?;
-    Ok(())
+    }
 }
 
 /// An entry of `context` that was evaluated has read what stands in it.
@@ -274,6 +424,11 @@ impl StepExplanation {
     /// Every reference of its fields.
     pub(crate) fn references(&self) -> impl Iterator<Item = &ExplainedReference> {
         self.fields.iter().flat_map(|field| &field.references)
+    }
+
+    /// Whether a reference told who of several ran an item, which follows from all items.
+    pub(crate) fn reads_who_runs_an_item(&self) -> bool {
+        self.references().any(|reference| reference.resolution.root == "agent")
     }
 
     /// Whether two attempts of one execution resolved to the same.
@@ -393,6 +548,15 @@ impl ExplainedFields<'_, '_> {
         self.add(&outcome.name, outcome.origin.as_ref(), shown);
     }
 
+    /// What the expectations of an `assert` came to.
+    fn asserted(&mut self, assertion: &ResolvedAssertion) {
+        for field in self.told.iter_mut().filter(|field| field.name == ASSERTED) {
+            if let ExplainedValue::Expectation { told, .. } = &mut field.shown {
+                *told = assertion.outcomes();
+            }
+        }
+    }
+
     fn references(&mut self, seen: &Seen, trace: Vec<Resolution>) {
         for resolution in trace {
             let name = field_of(self.step, resolution.origin.as_ref());
@@ -442,8 +606,8 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
         }
         // What the tool of a server is given is one field.
         "params" if step.step.tool.is_none() => "params".to_owned(),
-        "aggregates" | "env" | "error_policy" | "exports" | "http" | "param" | "params" | "retry"
-        | "variables" | "with" | "write_file" => words.next().map_or(path.to_owned(), |second| {
+        "aggregates" | "assert" | "env" | "error_policy" | "exports" | "http" | "param" | "params"
+        | "retry" | "variables" | "with" | "write_file" => words.next().map_or(path.to_owned(), |second| {
             format!("{first}.{}", second.split('[').next().unwrap_or(second))
         }),
         // Each condition is looked at by itself.

@@ -8,6 +8,7 @@ use threadline_lang::diag::preview;
 use threadline_lang::{Explanation, Value};
 use threadline_runner::values::load_envelope;
 
+use super::super::conversation::conversation;
 use super::super::history::{History, of_journal, time_text};
 use super::chain::{overlap, part_read};
 use super::explanation::{
@@ -81,14 +82,19 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
         ("problems", Value::sequence(problems)),
         ("ended", told.ended.as_ref().map_or(Ok(Value::NULL), |end| ended(history, end))?),
     ]);
-    let more = match (&told.judged, seen.chosen) {
-        (Some(judged), _) => [("judged".into(), of_state(history, judged)?)],
+    let mut more: Vec<(ecow::EcoString, Value)> = Vec::new();
+    more.extend(conversation(history, told)?.map(|conversation| ("conversation".into(), conversation)));
+    match (&told.judged, seen.chosen) {
+        (Some(judged), _) => more.push(("judged".into(), of_state(history, judged)?)),
         (None, Some(chosen)) => {
             let read = chosen.read.map_or(Value::NULL, Value::from);
-            [("chosen".into(), Value::record([("read", read), ("items", Value::from(chosen.count))]))]
+            more.push((
+                "chosen".into(),
+                Value::record([("read", read), ("items", Value::from(chosen.count))]),
+            ));
         }
-        (None, None) => return Ok(known),
-    };
+        (None, None) => {}
+    }
     let known = known.as_object().into_iter().flat_map(|known| known.iter());
     let known = known.map(|(key, value)| (key.name().clone(), value.clone()));
     Ok(Value::record(known.chain(more)))

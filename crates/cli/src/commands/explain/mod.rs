@@ -10,8 +10,8 @@ pub(crate) mod text;
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use threadline_engine::event::{Address, Datum, Event, EventKind};
-use threadline_engine::replay::{Failed, output_of};
+use threadline_engine::event::{Address, Event, EventKind, RunSlice};
+use threadline_engine::replay::{Failed, Fold, output_of};
 use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
@@ -27,7 +27,7 @@ use crate::arguments::ExplainArguments;
 use crate::exit::CommandFailure;
 use crate::loop_progress::has_ignored_failure;
 use crate::report::{Report, first_line, visible};
-use crate::reporter::describe_route;
+use crate::reporter::{describe_route, shown_of};
 use crate::table::Table;
 
 const PLAIN: Style = Style::new();
@@ -157,10 +157,13 @@ fn nothing(
 /// Whether anything happened to an item.
 fn had(history: &History<'_>, item: &Address) -> Result<bool, CommandFailure> {
     let mut found = false;
-    history.each(|_, event| {
+    let mut take = |_: &mut Fold, event: &Event| {
         found |= event.at == *item;
         Ok(())
-    })?;
+    };
+    if !history.each_of(&RunSlice::new(vec![item.items().collect()]), &mut take)? {
+        history.each(&mut take)?;
+    }
     Ok(found)
 }
 
@@ -172,14 +175,21 @@ fn explain_skipped(
     target: &ExplainTarget,
 ) -> Result<Option<String>, CommandFailure> {
     let mut skipped: BTreeMap<Address, (Event, String)> = BTreeMap::new();
-    history.each(|fold, event| {
+    let mut take = |fold: &mut Fold, event: &Event| {
         let step = fold.machine.step_of(&event.at).filter(|step| target.means(&event.at, *step));
         if let (EventKind::Skipped { output, .. }, Some(_)) = (&event.kind, step) {
             let reason = output.meta.get(names::REASON).map(ToString::to_string).unwrap_or_default();
             skipped.insert(event.at.clone(), (event.clone(), reason));
         }
         Ok(())
-    })?;
+    };
+    let is_whole = match target.asked_items(&history.plan) {
+        Some(items) => history.each_of(&RunSlice::new(items), &mut take)?,
+        None => false,
+    };
+    if !is_whole {
+        history.each(&mut take)?;
+    }
     if skipped.is_empty() {
         return Ok(None);
     }
@@ -212,10 +222,12 @@ fn table(history: &History<'_>, told: &[StepExplanation]) -> String {
             Some(ended) => {
                 let error =
                     ended.output.meta.get(names::ERROR).or_else(|| ended.output.meta.get(names::REASON));
-                let note = match (error, &ended.output.value) {
-                    (Some(error), _) => first_line(&error.to_string()).to_owned(),
-                    (None, Datum::Here(value)) => format!("→ {}", excerpt(value)),
-                    (None, Datum::Stored { len, .. }) => format!("→ {len} bytes"),
+                let note = match error {
+                    Some(error) => first_line(&error.to_string()).to_owned(),
+                    None => match shown_of(&ended.output, |stored| history.load(stored).ok()) {
+                        Ok(value) => format!("→ {}", excerpt(&value)),
+                        Err(bytes) => format!("→ {bytes} bytes"),
+                    },
                 };
                 (ended.output.status.name(), note)
             }

@@ -53,6 +53,20 @@ impl ExplainTarget {
         Err(NoSuchStep { nearest: nearest(text, names).map(str::to_owned) })
     }
 
+    /// The items that it is about, by their indexes, where it is not about every item; none of them where it is about steps
+    /// outside of items.
+    pub(crate) fn asked_items(&self, plan: &Plan) -> Option<Vec<Vec<u64>>> {
+        if !self.at.is_empty() {
+            let items = self.at.iter().map(|at| at.items().collect::<Vec<u64>>());
+            return Some(items.filter(|items| !items.is_empty()).collect());
+        }
+        if !self.items.is_empty() {
+            return Some(vec![self.items.clone()]);
+        }
+        let are_outside = self.steps.iter().all(|step| lists_around(plan, *step) == 0);
+        are_outside.then(Vec::new)
+    }
+
     /// Whether an execution belongs to the target.
     pub(crate) fn means(&self, at: &Address, step: StepNumber) -> bool {
         if !self.at.is_empty() {

@@ -1,5 +1,6 @@
 //! Explanations as text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -11,6 +12,7 @@ use threadline_lang::Value;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 
+use super::super::conversation::{conversation, in_short};
 use super::super::history::{History, clock_text};
 use super::chain::{overlap, part_read};
 use super::explanation::{
@@ -104,6 +106,9 @@ impl ExplanationPrinter<'_, '_> {
             for line in lines {
                 let _ = writeln!(out, "      {line}");
             }
+        }
+        if let Some(conversation) = conversation(self.history, told)? {
+            out.push_str(&in_short(&conversation));
         }
         if let Some(judged) = &told.judged {
             out.push_str(&self.led(told, judged));
@@ -362,13 +367,9 @@ pub(crate) fn readers_named<'r>(
     history: &History<'_>,
     readers: impl Iterator<Item = &'r PartReader>,
 ) -> Option<String> {
-    let mut names: Vec<String> = Vec::new();
-    for reader in readers {
-        let name = reader_title(history, reader);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut known = BTreeSet::new();
+    let mut names: Vec<String> = readers.map(|reader| reader_title(history, reader)).collect();
+    names.retain(|name| known.insert(name.clone()));
     let more = names.len().saturating_sub(MAX_READERS);
     names.truncate(MAX_READERS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

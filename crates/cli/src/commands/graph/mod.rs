@@ -11,7 +11,7 @@ use std::path::Path;
 use threadline_engine::event::Status;
 use threadline_engine::replay::output_of;
 use threadline_flow::model::Action;
-use threadline_flow::plan::{Plan, Source};
+use threadline_flow::plan::{NodeSource, Plan};
 
 use super::history::{History, reader};
 use super::{print, print_styled};
@@ -141,14 +141,14 @@ fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> GraphDrawing {
     let nodes: Vec<DrawnNode> = nodes.collect();
     let mut edges = Vec::new();
     for (to, node) in list.graph.iter().flat_map(|graph| &graph.nodes).enumerate() {
-        let arrow = |sort: ArrowKind, source: &Source| {
+        let arrow = |sort: ArrowKind, source: &NodeSource| {
             let branch = source.branch.as_ref().map(ToString::to_string);
             DrawnEdge { from: source.node, to, sort, branch, taken: None }
         };
         edges.extend(node.edges.iter().map(|source| arrow(ArrowKind::Edge, source)));
         edges.extend(node.needs.iter().map(|source| arrow(ArrowKind::Needs, source)));
         let waits = node.waits.iter();
-        edges.extend(waits.map(|from| arrow(ArrowKind::Waits, &Source { node: *from, branch: None })));
+        edges.extend(waits.map(|from| arrow(ArrowKind::Waits, &NodeSource { node: *from, branch: None })));
     }
     if list.graph.is_none() {
         let pairs = (1..nodes.len()).map(|to| (to - 1, to));

@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io::BufReader;
 
 use anstyle::Style;
 use threadline_engine::evaluate::FieldError;
-use threadline_engine::select::{self, Expansion, ResolvedSource};
+use threadline_engine::select::{self, Expansion};
 use threadline_engine::view::{ItemRef, ItemView, with_item};
 use threadline_flow::model::{Action, ForEach, Moment};
 use threadline_flow::plan::{Plan, StepNumber};
@@ -69,17 +68,10 @@ impl PreviewedList<'_> {
         scope: &Scope,
         session: &mut Session<'_>,
     ) -> Result<Chosen, String> {
-        let source = match &expansion.source {
-            ResolvedSource::List(value) => ItemSource::Value { name: "the list".to_owned(), value },
-            ResolvedSource::File { path, format } => {
-                let file = self.project.open(path, self.project.here());
-                let file = file.map_err(|error| format!("cannot be read now: {}", error.message))?;
-                let read = Box::new(BufReader::new(file));
-                ItemSource::Stream { name: path.clone(), read, format: *format }
-            }
-            ResolvedSource::Shell { .. } => {
-                return Err("known when the command has run; a preview runs nothing".to_owned());
-            }
+        let source = match ItemSource::open(self.project, &expansion.source) {
+            Ok(Some(source)) => source,
+            Ok(None) => return Err("known when the command has run; a preview runs nothing".to_owned()),
+            Err(error) => return Err(format!("cannot be read now: {}", error.message)),
         };
         let mut first = Vec::new();
         let mut take = |value: Value| -> Result<(), Infallible> {

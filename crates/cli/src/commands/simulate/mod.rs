@@ -61,6 +61,7 @@ pub(crate) fn simulate(call: &SimulateArguments) -> Result<(), CommandFailure> {
         control: Control::new(),
         spool: std::env::temp_dir(),
         masks: surroundings.masks().cloned(),
+        threads: None,
     });
     let names = RunNames {
         inputs,

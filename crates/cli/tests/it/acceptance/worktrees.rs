@@ -1,7 +1,6 @@
 //! Items with a git worktree of their own: nothing of the user's is touched, no commit is lost, nothing is left behind.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use super::resuming::{killed, resumed};
 use crate::harness::{Workflow, workflow};
@@ -10,32 +9,20 @@ use crate::harness::{Workflow, workflow};
 fn repository(text: &str) -> Workflow {
     let workflow = workflow(text).file("shared.txt", "at first\n").file("data/note.txt", "a note\n");
     let workflow = workflow.file(".gitignore", ".threadline\nlog\nbegan\ngo\none\ntwo\nmet\n");
-    git(&workflow, &["init", "-q", "-b", "main"]);
-    git(&workflow, &["config", "user.name", "Somebody"]);
-    git(&workflow, &["config", "user.email", "somebody@example.org"]);
-    commit(&workflow);
+    let workflow = workflow.repository();
     let root = workflow.project.path().display().to_string();
     workflow.env("ROOT", &root)
 }
 
 /// Commits everything.
 fn commit(workflow: &Workflow) {
-    git(workflow, &["add", "-A"]);
-    git(workflow, &["commit", "-q", "-m", "everything"]);
-}
-
-/// What git prints.
-fn git(workflow: &Workflow, arguments: &[&str]) -> String {
-    let mut command = Command::new("git");
-    command.args(arguments).current_dir(workflow.project.path()).env("GIT_CONFIG_GLOBAL", "/dev/null");
-    let output = command.output().expect("git");
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
+    workflow.git(&["add", "-A"]);
+    workflow.git(&["commit", "-q", "-m", "everything"]);
 }
 
 /// The branches but `main`.
 fn branches(workflow: &Workflow) -> BTreeSet<String> {
-    let names = git(workflow, &["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+    let names = workflow.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
     names.lines().filter(|name| *name != "main").map(str::to_owned).collect()
 }
 
@@ -51,13 +38,13 @@ fn branch_of_run(workflow: &Workflow) -> String {
 /// The first lines of the commits that a branch has and `main` has not, but merges.
 fn commits(workflow: &Workflow, branch: &str) -> Vec<String> {
     let range = format!("main..{branch}");
-    let lines = git(workflow, &["log", "--no-merges", "--format=%s", &range]);
+    let lines = workflow.git(&["log", "--no-merges", "--format=%s", &range]);
     lines.lines().map(str::to_owned).collect()
 }
 
 /// Asserts that there is no worktree but the user's, and nothing in the folder for them but where a run began.
 fn nothing_left(workflow: &Workflow) {
-    let worktrees = git(workflow, &["worktree", "list", "--porcelain"]);
+    let worktrees = workflow.git(&["worktree", "list", "--porcelain"]);
     assert_eq!(worktrees.lines().filter(|line| line.starts_with("worktree ")).count(), 1, "{worktrees}");
     let folder = workflow.project.path().join(".threadline/worktrees");
     for run in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -72,10 +59,10 @@ fn nothing_left(workflow: &Workflow) {
 /// What must stay as it is: the user's commit, branch, index and files.
 fn of_user(workflow: &Workflow) -> [String; 4] {
     [
-        git(workflow, &["rev-parse", "main"]),
-        git(workflow, &["symbolic-ref", "HEAD"]),
-        git(workflow, &["status", "--porcelain", "--untracked-files=all"]),
-        git(workflow, &["ls-files", "-s"]),
+        workflow.git(&["rev-parse", "main"]),
+        workflow.git(&["symbolic-ref", "HEAD"]),
+        workflow.git(&["status", "--porcelain", "--untracked-files=all"]),
+        workflow.git(&["ls-files", "-s"]),
     ]
 }
 
@@ -137,7 +124,7 @@ reduce:
         (1..=200).filter(|n| !failed.contains(n.to_string().as_str())).map(|n| format!("item {n}")).collect();
     assert_eq!(merged.into_iter().collect::<BTreeSet<String>>(), well);
     for n in (1..=200).filter(|n: &u32| !failed.contains(n.to_string().as_str())) {
-        assert_eq!(git(&workflow, &["show", &format!("{branch}:files/{n}.txt")]), format!("{n}\n"));
+        assert_eq!(workflow.git(&["show", &format!("{branch}:files/{n}.txt")]), format!("{n}\n"));
     }
     // What failed items did is kept, each on a branch of its own.
     let kept: BTreeSet<String> = branches(&workflow).into_iter().filter(|name| *name != branch).collect();
@@ -175,7 +162,7 @@ merge:
     for name in ["a", "b", "c"] {
         assert_eq!(workflow.read(&format!("{name}.txt")), format!("{name}\n"));
     }
-    assert_eq!(git(&workflow, &["status", "--porcelain"]), "");
+    assert_eq!(workflow.git(&["status", "--porcelain"]), "");
     nothing_left(&workflow);
     assert_eq!(branches(&workflow).len(), 1);
 }
@@ -216,7 +203,7 @@ reduce:
     workflow.run().well();
     let branch = branch_of_run(&workflow);
     for name in ["made/a.txt", "by-child-a.txt"] {
-        assert_eq!(git(&workflow, &["show", &format!("{branch}:{name}")]), "changed");
+        assert_eq!(workflow.git(&["show", &format!("{branch}:{name}")]), "changed");
     }
     nothing_left(&workflow);
 }
@@ -231,8 +218,8 @@ fn what_an_item_leaves_uncommitted_fails_it_and_is_kept() {
     let error = format!("{ended:?}");
     assert!(error.contains("new.txt") && error.contains("in no commit"), "{error}\n{}", run.stdout);
     let branch = branch_of_run(&workflow);
-    assert_eq!(git(&workflow, &["show", &format!("{branch}.item-1:new.txt")]), "b\n");
-    assert_eq!(git(&workflow, &["show", &format!("{branch}:new.txt")]), "a\n");
+    assert_eq!(workflow.git(&["show", &format!("{branch}.item-1:new.txt")]), "b\n");
+    assert_eq!(workflow.git(&["show", &format!("{branch}:new.txt")]), "a\n");
     nothing_left(&workflow);
 }
 
@@ -278,7 +265,7 @@ fn a_repository_without_commits_is_an_error_with_a_way_out() {
     let workflow = workflow(ONE_ITEM);
     let root = workflow.project.path().display().to_string();
     let workflow = workflow.env("ROOT", &root);
-    git(&workflow, &["init", "-q"]);
+    workflow.git(&["init", "-q"]);
     let run = workflow.run().exits(1);
     assert!(run.error("map").contains("has no commit; commit something first"), "{}", run.error("map"));
     assert!(!workflow.has("log"));

@@ -1,8 +1,9 @@
 /* Faults in what the program writes to its store, for tests: preloaded, it counts the calls that change files below
- * `.threadline` and lets one of them fail, or ends the process there. Children are left alone.
+ * `.threadline`, or open or make something there, and lets one of them fail, or ends the process there. Children are
+ * left alone.
  *
- * THREADLINE_FAULT=N:WHAT  the call number N, from 1, fails with an error of this name (EIO, ENOSPC, EDQUOT), writes a
- *                          part and then fails (SHORT), or is the end of the process before it (KILL).
+ * THREADLINE_FAULT=N:WHAT  the call number N, from 1, fails with an error of this name (EIO, ENOSPC, EDQUOT, EROFS,
+ *                          EMFILE), writes a part and then fails (SHORT), or is the end of the process before it (KILL).
  * THREADLINE_FAULT_NOTE    a file that is made when that happens.
  * THREADLINE_RECORD        a file into which every such call is written, and what goes to stdout: a letter, the number
  *                          of the file, an offset, the lengths of a path and of data as 64-bit numbers, and both.
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -83,7 +85,13 @@ static int is_chosen(int counts) {
 }
 
 static int fail(void) {
-    errno = strcmp(what, "EIO") == 0 ? EIO : strcmp(what, "EDQUOT") == 0 ? EDQUOT : ENOSPC;
+    static const struct {
+        const char *name;
+        int error;
+    } errors[] = {{"EIO", EIO}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS}, {"EMFILE", EMFILE}};
+    errno = ENOSPC;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (strcmp(what, errors[i].name) == 0) errno = errors[i].error;
     return -1;
 }
 
@@ -134,3 +142,18 @@ CHANGES(ftruncate64, (int file, off64_t length), (file, length), is_store_file(f
 CHANGES(rename, (const char *from, const char *to), (from, to), is_store(to),
         note_call('R', -1, from, 0, to, strlen(to)))
 CHANGES(unlink, (const char *path), (path), is_store(path), note_call('U', -1, path, 0, NULL, 0))
+CHANGES(mkdir, (const char *path, mode_t mode), (path, mode), is_store(path), (void)0)
+
+#define OPENS(name, parameters, arguments) \
+    int name parameters { \
+        REAL(name); \
+        if (is_chosen(chosen != 0 && is_store(path))) return fail(); \
+        va_list more; \
+        va_start(more, flags); \
+        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0; \
+        va_end(more); \
+        return real arguments; \
+    }
+
+OPENS(open, (const char *path, int flags, ...), (path, flags, mode))
+OPENS(open64, (const char *path, int flags, ...), (path, flags, mode))

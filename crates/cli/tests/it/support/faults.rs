@@ -74,7 +74,7 @@ pub(crate) struct FaultyRun {
     pub(crate) is_met: bool,
 }
 
-/// Runs the binary in a folder; the call number `number` that changes its store, from 1, fails with an error of this
+/// Runs the binary in a folder; the call number `number` that changes its store or opens a file of it, from 1, fails with an error of this
 /// name, writes a part and then fails (`SHORT`), or is the end of the process (`KILL`).
 pub(crate) fn run(arguments: &[&str], folder: &Path, number: usize, what: &str) -> FaultyRun {
     let note = folder.join("met-the-fault");

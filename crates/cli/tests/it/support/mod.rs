@@ -116,6 +116,14 @@ impl Project {
         self.finish(command, stdin)
     }
 
+    /// Runs the binary with more variables in its environment.
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+        let mut command = Command::new("env");
+        command.args(variables.iter().map(|(name, value)| format!("{name}={value}")));
+        command.arg(env!("CARGO_BIN_EXE_threadline")).args(arguments);
+        self.finish(command, b"")
+    }
+
     /// Runs the binary with at most so many KiB of address space.
     pub(crate) fn run_bounded(&self, kibibytes: u64, arguments: &[&str], stdin: &[u8]) -> Outcome {
         self.run_limited(&format!("-v {kibibytes}"), arguments, stdin)

@@ -34,7 +34,11 @@ pub(crate) fn workflow(seed: u64, style: Style) -> String {
     let left = 2 + random.below(style.steps);
     let mut generator = Generator { random, style, text: String::new(), left, next: 1 };
     generator.text.push_str("inputs: {go: {type: bool, default: true}, list: {type: list, default: [1]}}\n");
-    generator.text.push_str("agents: {helper: {command: [help]}}\n");
+    generator.text.push_str("agents:\n  helper: {command: [help]}\n");
+    generator.text.push_str(
+        "  caller: {provider: openai, base_url: 'http://localhost', model: m, tools: [files, read_file]}\n",
+    );
+    generator.text.push_str("servers: {files: {command: [serve]}}\n");
     if style.phases {
         generator.phases();
     } else {
@@ -229,10 +233,19 @@ impl Generator {
             1 => self.line(indent, &format!("write_file: {{path: out, content: 'x {read}'}}")),
             2 => {
                 let read = read.replace("} ", " | to_json} ");
-                self.line(indent, &format!("agent: helper\n{:1$}message: 'x {read}'", "", 2 * indent));
                 // Bits that decide nothing else.
-                if (self.random.clone().number() / 700).is_multiple_of(2) {
+                let bits = self.random.clone().number() / 700;
+                let agent = if (bits / 2).is_multiple_of(2) { "helper" } else { "caller" };
+                self.line(indent, &format!("agent: {agent}\n{:1$}message: 'x {read}'", "", 2 * indent));
+                if bits.is_multiple_of(2) {
                     self.line(indent, "output: int");
+                }
+                // Whatever is not in items goes on one after the other.
+                if names.items == 0 && (bits / 4).is_multiple_of(2) {
+                    self.line(indent, "thread: talk");
+                }
+                if agent == "caller" && !self.style.on_crash {
+                    self.line(indent, "on_crash: rerun");
                 }
             }
             _ => {

@@ -160,6 +160,8 @@ impl Walk<'_> {
         }
         let kind = match &step.action {
             Action::WriteFile(_) => FailureKind::File,
+            // One that is asked over a network.
+            Action::Agent { agent, .. } if agent.value == "caller" => FailureKind::Http,
             _ => FailureKind::Signal,
         };
         let is_refused = |retry: &Retry| {
@@ -167,7 +169,9 @@ impl Walk<'_> {
             let RetryConditions { on, not_on } = &retry.conditions;
             names(not_on) || on.as_ref().is_some_and(|on| !names(on))
         };
-        let attempts = step.retry.as_ref().filter(|retry| !is_refused(retry)).map_or(1, attempts);
+        // A server that cannot answer now is asked again, also where nothing is said about it.
+        let usual = if kind == FailureKind::Http && step.retry.is_none() { 5 } else { 1 };
+        let attempts = step.retry.as_ref().filter(|retry| !is_refused(retry)).map_or(usual, attempts);
         let well = (1..=attempts).any(|attempt| self.fate.well(&fated, attempt));
         well.then(|| self.fate.value(&fated, &self.reads(number, prev)))
     }

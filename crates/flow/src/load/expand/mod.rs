@@ -1,5 +1,5 @@
-//! Expands a loop file before it is loaded: the file that it inherits `from`, the fragments that it imports,
-//! and the short forms of loops all become states.
+//! Expands a file before it is loaded: the file that it inherits `from`, the fragments that it imports, and the
+//! short forms of loops become states; scenarios become nodes of a graph.
 //!
 //! This is a rewrite from tree to tree. Every node keeps its span, so a problem of a state that was made here
 //! points at the text in the file that the author wrote. No file is opened, and no template is parsed.
@@ -7,9 +7,11 @@
 mod fragments;
 mod merge;
 mod parts;
+mod scenarios;
 mod short;
+mod user_agents;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ecow::EcoString;
 use threadline_lang::Type;
@@ -20,9 +22,11 @@ use threadline_lang::source::{SourceFile, TreeEntry, TreeNode};
 use super::read::{no_bool, span_of};
 use crate::checks::Check;
 use crate::fields::{Form, KeyKind, KeySpec, ObjectSpec};
+use crate::model::Scenario;
 use crate::problem::{Problem, of_reading};
 
 pub use parts::named_parts;
+pub use user_agents::user_agents_of;
 
 /// Maximum depth of files that inherit from or import each other.
 const MAX_DEPTH: usize = 16;
@@ -36,12 +40,30 @@ type NodeEntries = Vec<(EcoString, TreeEntry)>;
 /// The fragments of a file and of its imports, by name.
 type Fragments = BTreeMap<EcoString, TreeEntry>;
 
-/// Expands a tree. Returns no tree if so much is missing that the rest cannot be checked.
-pub(super) fn expand(file: &SourceFile, root: TreeNode) -> (Option<TreeNode>, Vec<Problem>) {
-    let mut expander =
-        Expander { file, problems: Vec::new(), taken: 0, imported: Vec::new(), incomplete: false };
+/// Expands a tree.
+pub(super) fn expand(file: &SourceFile, root: TreeNode) -> ExpandedFile {
+    let mut expander = Expander {
+        file,
+        problems: Vec::new(),
+        taken: 0,
+        imported: Vec::new(),
+        incomplete: false,
+        scenarios: Vec::new(),
+        scenario_ids: BTreeSet::new(),
+        made: 0,
+    };
     let root = expander.expand_file(root);
-    (Some(root).filter(|_| !expander.incomplete), expander.problems)
+    let root = Some(root).filter(|_| !expander.incomplete);
+    ExpandedFile { root, problems: expander.problems, scenarios: expander.scenarios }
+}
+
+/// A file in which everything that stands for something else has become that.
+pub(super) struct ExpandedFile {
+    /// The tree; none if so much is missing that the rest cannot be checked.
+    pub(super) root: Option<TreeNode>,
+    pub(super) problems: Vec<Problem>,
+    /// The scenarios that became nodes.
+    pub(super) scenarios: Vec<Scenario>,
 }
 
 struct Expander<'f> {
@@ -53,6 +75,11 @@ struct Expander<'f> {
     imported: Vec<String>,
     /// Whether something is missing that the rest depends on.
     incomplete: bool,
+    scenarios: Vec<Scenario>,
+    /// The ids of the scenarios so far.
+    scenario_ids: BTreeSet<EcoString>,
+    /// How many nodes, repetitions and rulings they make.
+    made: usize,
 }
 
 impl Expander<'_> {
@@ -61,8 +88,11 @@ impl Expander<'_> {
             return root;
         }
         let (root, fragments) = self.include_parts(&root);
+        let root = self.put_over_targets(root);
+        let root = self.expand_scenarios(root);
         let root = self.expand_short_form(root);
-        self.expand_states(root, &fragments)
+        let root = self.expand_states(root, &fragments);
+        self.add_user_agents(root)
     }
 
     fn report(&mut self, problem: Problem) {

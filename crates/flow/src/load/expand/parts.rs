@@ -15,6 +15,9 @@ use crate::problem::{self, Problem};
 /// The keys that name other files, or contain fragments.
 const KEYS: [&str; 3] = ["from", "import", "fragments"];
 
+/// The keys that only files of scenarios have.
+const OF_SCENARIOS: [&str; 7] = ["scenarios", "steps", "prompt", "expectations", "expect", "nodes", "states"];
+
 /// The paths of the files that a file names as its parts.
 pub fn named_parts(root: &TreeNode) -> Vec<String> {
     let named = root.get("from").into_iter().chain(import_nodes(root));
@@ -58,6 +61,43 @@ impl Expander<'_> {
         }
         let chain = Chain { name: name_from("", self.file.name()), before: None };
         self.include_parts_of(root, &chain)
+    }
+
+    /// Merges a file over the one that its caller put below it: one with targets, judges and agents, but no scenarios.
+    pub(super) fn put_over_targets(&mut self, root: TreeNode) -> TreeNode {
+        let Some(name) = self.file.below().map(str::to_owned) else { return root };
+        let Some(below) = self.read_tree(&name, root.span) else {
+            self.incomplete = true;
+            return root;
+        };
+        if below.value.as_object().is_none() {
+            let message = format!("`{name}` is not an object with `target` or `targets`");
+            self.report(Check::WrongType.at(span_of(&below), message));
+            return root;
+        }
+        let chain = Chain { name, before: None };
+        let (below, _) = self.include_parts_of(&below, &chain);
+        for key in OF_SCENARIOS {
+            if let Some(found) = below.entry(key) {
+                let message = format!("`{key}` does not apply to a file of targets");
+                let hint = "move it to a file of scenarios; a file of targets has `target`, `targets`, `judges`, `facts`, \
+                            `agents` and other keys that hold for all of them";
+                self.report(Check::KeyNotHere.at(found.key_span, message).hint(hint));
+            }
+        }
+        let mut left_out: Vec<&str> =
+            OF_SCENARIOS.iter().chain(&["id", "name", "description"]).copied().collect();
+        for either in [["target", "targets"], ["judge", "judges"]] {
+            // A file that names one of several `targets` needs them.
+            let is_name = root.get("target").is_some_and(|target| target.value.as_str().is_some());
+            let keeps = either[0] == "target" && is_name && root.get("targets").is_none();
+            if either.iter().any(|key| root.get(key).is_some()) {
+                left_out.push(either[0]);
+                left_out.extend(Some(either[1]).filter(|_| !keeps));
+            }
+        }
+        let below = self.make_object(without(&below, &left_out), below.span);
+        self.merge(&below, &root)
     }
 
     fn include_parts_of(&mut self, root: &TreeNode, chain: &Chain<'_>) -> (TreeNode, Fragments) {

@@ -1,7 +1,7 @@
 //! Applies the table of hazards to the words of a command.
 
 use super::super::hazards::{
-    self, ArgSelector, CODE_VARIABLE, HAZARDS, Hazard, HazardRule, SCRIPT_FILE, SHELLS, is_code_variable,
+    self, ArgSelector, CODE_VARIABLE, Hazard, HazardRule, SCRIPT_FILE, SHELLS, is_code_variable,
     value_options,
 };
 use super::super::names::{DECLARES, shell_name};
@@ -51,7 +51,7 @@ impl ValueFollower<'_> {
         if !self.reporting {
             return;
         }
-        for hazard in HAZARDS.iter().filter(|hazard| hazard.programs.contains(&name)) {
+        for hazard in hazards::of_program(name) {
             self.apply_hazard(hazard, name, words);
         }
         self.apply_to_inner_shells(words);
@@ -63,7 +63,7 @@ impl ValueFollower<'_> {
         if !self.reporting {
             return;
         }
-        for hazard in HAZARDS.iter().filter(|hazard| hazard.programs.contains(&name)) {
+        for hazard in hazards::of_program(name) {
             match hazard.selector {
                 ArgSelector::CommandWord { .. } => {
                     if let Some(word) = words.get(end) {
@@ -106,11 +106,11 @@ impl ValueFollower<'_> {
             if DECLARES.contains(&name) {
                 continue;
             }
-            let refused = HAZARDS.iter().filter(|hazard| {
+            let refused = hazards::of_program(name).iter().filter(|hazard| {
                 hazard.rule == HazardRule::Refuse
                     && matches!(hazard.selector, ArgSelector::Options(_) | ArgSelector::Operands { .. })
             });
-            for hazard in refused.filter(|hazard| hazard.programs.contains(&name)) {
+            for hazard in refused {
                 self.apply_hazard(hazard, name, &words[at..]);
             }
             self.apply_to_input(name, &words[at..], input);
@@ -417,28 +417,27 @@ impl ValueFollower<'_> {
 }
 
 fn find_input_hazard(name: &str, words: &[FollowedWord<'_>]) -> Option<&'static Hazard> {
-    HAZARDS.iter().copied().find(|hazard| {
+    hazards::of_program(name).iter().copied().find(|hazard| {
         let words = &words[1..];
-        hazard.programs.contains(&name)
-            && match hazard.selector {
-                ArgSelector::FileInput(options) => {
-                    words
-                        .windows(2)
-                        .any(|pair| has_option(pair[0].word(), options) && is_standard_input(pair[1].word()))
-                        || words.iter().any(|word| {
-                            let literal = &word.word().literal;
-                            literal.ends_with('-')
-                                && options.iter().any(|option| *literal == format!("{option}-"))
-                        })
-                }
-                ArgSelector::Input { operands: before, unless, values } => {
-                    let marked = |word: &Word| has_option(word, &["-s"]) || is_standard_input(word);
-                    !any_option(words, unless)
-                        && (words.iter().any(|word| marked(word.word()))
-                            || operands(words, |option| value_count(option, values)).len() <= before)
-                }
-                _ => false,
+        match hazard.selector {
+            ArgSelector::FileInput(options) => {
+                words
+                    .windows(2)
+                    .any(|pair| has_option(pair[0].word(), options) && is_standard_input(pair[1].word()))
+                    || words.iter().any(|word| {
+                        let literal = &word.word().literal;
+                        literal.ends_with('-')
+                            && options.iter().any(|option| *literal == format!("{option}-"))
+                    })
             }
+            ArgSelector::Input { operands: before, unless, values } => {
+                let marked = |word: &Word| has_option(word, &["-s"]) || is_standard_input(word);
+                !any_option(words, unless)
+                    && (words.iter().any(|word| marked(word.word()))
+                        || operands(words, |option| value_count(option, values)).len() <= before)
+            }
+            _ => false,
+        }
     })
 }
 

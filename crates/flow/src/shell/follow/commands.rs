@@ -12,7 +12,7 @@ use super::super::tree::{
     RedirectionTarget, ShellCommand, Word, WordPart,
 };
 use super::super::{Dialect, ShellProblem};
-use super::fact::{Fact, Literals, Passage, ValueSource};
+use super::fact::{Fact, Passage, ValueSource};
 use super::guards::{diverges, matches_digits, split_conditional};
 use super::words::FollowedWord;
 use super::{Branch, FactKey, OutputFacts, ValueFollower};
@@ -326,6 +326,9 @@ impl ValueFollower<'_> {
 
     /// The commands that a command with `"$@"` or `"${list[@]}"` among its words can be.
     fn expand_lists<'w>(&self, words: Vec<FollowedWord<'w>>) -> Vec<Vec<FollowedWord<'w>>> {
+        if words.iter().all(|word| self.lists_of(word).is_none()) {
+            return vec![words];
+        }
         let mut variants = vec![Vec::new()];
         for word in words {
             let lists = self.lists_of(&word).filter(|lists| lists.len() * variants.len() <= MAX_VARIANTS);
@@ -741,19 +744,22 @@ impl ValueFollower<'_> {
     /// What the file that a word names can hold.
     pub(super) fn content(&self, word: &FollowedWord<'_>) -> Fact {
         let mut content = word.fact.file_content();
-        for path in file_keys(&word.fact) {
-            content.join_sources(&self.fact(&FactKey::File(path)));
+        let files =
+            || self.facts.range(FactKey::File(EcoString::new())..FactKey::Descriptor(EcoString::new()));
+        if files().next().is_none() {
+            return content;
         }
-        content.join_sources(&self.fact(&FactKey::File("*".into())));
-        if word.fact.texts().1 && word.text().is_none() {
-            // The name is not known, so it can be any of them.
-            for (key, known) in &self.facts {
-                if matches!(key, FactKey::File(_)) {
-                    content.join_sources(known);
-                }
+        for path in file_keys(&word.fact).into_iter().chain(["*".into()]) {
+            if let Some(known) = self.facts.get(&FactKey::File(path)) {
+                content.join_sources(known);
             }
         }
-        content.literals = Literals::Any;
+        if word.fact.texts().1 && word.text().is_none() {
+            // The name is not known, so it can be any of them.
+            for (_, known) in files() {
+                content.join_sources(known);
+            }
+        }
         content
     }
 }

@@ -62,27 +62,42 @@ pub(super) enum Literals {
 }
 
 impl Literals {
-    fn join(&mut self, other: &Self) {
+    /// Adds the literals of another text. Returns whether one is new.
+    fn join(&mut self, other: &Self) -> bool {
         match (&mut *self, other) {
-            (_, Self::Unset) | (Self::Any, _) => {}
-            (Self::Unset, other) => *self = other.clone(),
-            (_, Self::Any) => *self = Self::Any,
+            (_, Self::Unset) | (Self::Any, _) => false,
+            (Self::Unset, other) => {
+                *self = other.clone();
+                true
+            }
+            (_, Self::Any) => {
+                *self = Self::Any;
+                true
+            }
             (Self::Known(known), Self::Known(more)) => {
+                let before = known.len();
                 for literal in more {
                     if !known.contains(literal) {
                         known.push(literal.clone());
                     }
                 }
+                let changed = known.len() > before;
                 if known.len() > MAX_LITERALS {
                     *self = Self::Any;
                 }
+                changed
             }
         }
     }
 
-    /// Every text of the first followed by every text of the second.
-    fn concatenated(&self, other: &Self) -> Self {
-        match (self, other) {
+    /// Every text followed by every text of another one.
+    fn append(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (Self::Known(first), Self::Known(second)) if second.len() == 1 && first.len() <= MAX_LITERALS => {
+                for text in first {
+                    text.push_str(&second[0]);
+                }
+            }
             (Self::Known(first), Self::Known(second)) if first.len() * second.len() <= MAX_LITERALS => {
                 let mut all = Vec::new();
                 for start in first {
@@ -92,9 +107,9 @@ impl Literals {
                         all.push(text);
                     }
                 }
-                Self::Known(all)
+                *self = Self::Known(all);
             }
-            _ => Self::Any,
+            _ => *self = Self::Any,
         }
     }
 }
@@ -139,60 +154,66 @@ impl Fact {
 
     /// Adds what another text can be. Returns whether that is new.
     pub(super) fn join(&mut self, other: &Self) -> bool {
-        let mut changed = self.join_sources(other);
-        let before = self.literals.clone();
-        self.literals.join(&other.literals);
-        changed |= before != self.literals;
-        changed
+        let changed = self.join_sources(other);
+        self.literals.join(&other.literals) || changed
     }
 
     /// Adds the values of another text, but not its literals.
     pub(super) fn join_sources(&mut self, other: &Self) -> bool {
-        let mut changed = false;
+        self.join_passed(other, |passage| passage)
+    }
+
+    /// Adds what a program makes of the values of another text.
+    pub(super) fn join_derived(&mut self, other: &Self) {
+        self.join_passed(other, derived);
+    }
+
+    /// Adds the values of another text, each with a changed passage.
+    fn join_passed(&mut self, other: &Self, change: impl Fn(Passage) -> Passage) -> bool {
+        let mut changed = other.overflow && !self.overflow;
+        self.overflow |= other.overflow;
         for (source, passage) in &other.sources {
-            // A value in a file that the text names is another fact than the value in the text.
-            let key = (*source, passage.has(Passage::IN_FILE));
-            let found = self
-                .sources
-                .binary_search_by_key(&key, |(source, passage)| (*source, passage.has(Passage::IN_FILE)));
-            match found {
-                Ok(at) => {
-                    let joined = self.sources[at].1.with(*passage);
-                    changed |= joined != self.sources[at].1;
-                    self.sources[at].1 = joined;
-                }
-                Err(_) if self.sources.len() >= MAX_SOURCES => {
-                    changed |= !self.overflow;
-                    self.overflow = true;
-                }
-                Err(at) => {
-                    self.sources.insert(at, (*source, *passage));
-                    changed = true;
-                }
+            changed |= self.add_source(*source, change(*passage));
+        }
+        changed
+    }
+
+    fn add_source(&mut self, source: ValueSource, passage: Passage) -> bool {
+        // A value in a file that the text names is another fact than the value in the text.
+        let key = (source, passage.has(Passage::IN_FILE));
+        let found = self
+            .sources
+            .binary_search_by_key(&key, |(source, passage)| (*source, passage.has(Passage::IN_FILE)));
+        match found {
+            Ok(at) => {
+                let joined = self.sources[at].1.with(passage);
+                let changed = joined != self.sources[at].1;
+                self.sources[at].1 = joined;
+                changed
+            }
+            Err(_) if self.sources.len() >= MAX_SOURCES => !std::mem::replace(&mut self.overflow, true),
+            Err(at) => {
+                self.sources.insert(at, (source, passage));
+                true
             }
         }
-        changed |= other.overflow && !self.overflow;
-        self.overflow |= other.overflow;
-        changed
     }
 
     /// The same values, each with a changed passage, and no known literals.
     pub(super) fn passed(&self, change: impl Fn(Passage) -> Passage) -> Self {
-        let mut changed = Self { overflow: self.overflow, literals: Literals::Any, ..Self::default() };
-        for (source, passage) in &self.sources {
-            changed.join_sources(&Self::of(*source, change(*passage)));
-        }
+        let mut changed = Self::unknown();
+        changed.join_passed(self, change);
         changed
     }
 
     /// What a program makes of the text: anything, with its values in it.
     pub(super) fn derived(&self) -> Self {
-        self.passed(|passage| passage.with(Passage::DERIVED).with(Passage::BEGINS).without(Passage::IN_FILE))
+        self.passed(derived)
     }
 
     /// The same text with something before it.
     pub(super) fn behind_text(&self) -> Self {
-        self.passed(|passage| passage.without(Passage::BEGINS))
+        self.passed(behind_text)
     }
 
     /// The lines of the text.
@@ -219,11 +240,11 @@ impl Fact {
 
     /// The text followed by another one.
     pub(super) fn followed_by(&mut self, next: &Self, begins: bool) {
-        self.literals = self.literals.concatenated(&next.literals);
+        self.literals.append(&next.literals);
         if begins {
             self.join_sources(next);
         } else {
-            self.join_sources(&next.behind_text());
+            self.join_passed(next, behind_text);
         }
     }
 
@@ -235,4 +256,12 @@ impl Fact {
             Literals::Any => (&[], true),
         }
     }
+}
+
+fn derived(passage: Passage) -> Passage {
+    passage.with(Passage::DERIVED).with(Passage::BEGINS).without(Passage::IN_FILE)
+}
+
+fn behind_text(passage: Passage) -> Passage {
+    passage.without(Passage::BEGINS)
 }

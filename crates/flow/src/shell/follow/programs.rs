@@ -120,8 +120,7 @@ impl ValueFollower<'_> {
                     "py" => "python",
                     name => unversioned(name),
                 };
-                let known = SHELLS.contains(&name)
-                    || hazards::HAZARDS.iter().any(|hazard| hazard.programs.contains(&name));
+                let known = SHELLS.contains(&name) || !hazards::of_program(name).is_empty();
                 known.then(|| name.into())
             }
             // `$(which python3)`, `$(command -v node)`
@@ -150,7 +149,7 @@ impl ValueFollower<'_> {
             let name = unversioned(base_name(text));
             self.functions.contains_key(text)
                 || SHELLS.contains(&name)
-                || hazards::HAZARDS.iter().any(|hazard| hazard.programs.contains(&name))
+                || !hazards::of_program(name).is_empty()
         });
         let output = if words.len() > 1 && (tells || values) {
             self.run(&words[1..], input, depth + 1)
@@ -528,10 +527,9 @@ impl ValueFollower<'_> {
     pub(super) fn derive(&self, words: &[FollowedWord<'_>], input: &Fact) -> OutputFacts {
         let mut out = input.derived();
         for word in words {
-            out.join_sources(&word.fact.derived());
-            out.join_sources(&self.content(word).derived());
+            out.join_derived(&word.fact);
+            out.join_derived(&self.content(word));
         }
-        out.literals = Literals::Any;
         OutputFacts { err: out.clone(), out }
     }
 
@@ -565,7 +563,6 @@ impl ValueFollower<'_> {
     }
 
     fn output_of(&mut self, name: &str, words: &[FollowedWord<'_>], input: &Fact) -> OutputFacts {
-        let err = self.derive(words, &Fact::default()).out;
         let out = match name {
             "echo" | "print" | "printf" => Self::printed(name, words),
             "cat" | "tee" => {
@@ -599,7 +596,7 @@ impl ValueFollower<'_> {
             _ if prints_only_numbers(name, words) => Fact::unknown(),
             _ => return self.derive(words, input),
         };
-        OutputFacts { out, err }
+        OutputFacts { out, err: self.derive(words, &Fact::default()).out }
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn value<R: Serialize>(compute: impl FnMut() -> R + 'static) -> impl 
 
 /// An operation that returns something of its own, and how to show it.
 pub(crate) fn shown<R>(compute: impl FnMut() -> R + 'static, show: fn(&R) -> Json) -> impl Run {
-    Computed { compute, show }
+    Computation { compute, show }
 }
 
 /// Keeps what contestants share for the rest of the process, so that they may borrow it.
@@ -105,12 +105,12 @@ impl<F: FnMut(&mut Vec<u8>)> Run for Bytes<F> {
     }
 }
 
-struct Computed<F, R> {
+struct Computation<F, R> {
     compute: F,
     show: fn(&R) -> Json,
 }
 
-impl<R, F: FnMut() -> R> Run for Computed<F, R> {
+impl<R, F: FnMut() -> R> Run for Computation<F, R> {
     fn batch(&mut self, operations: u64) {
         for _ in 0..operations {
             black_box((self.compute)());

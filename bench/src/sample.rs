@@ -17,7 +17,7 @@ const BIG_LIST: u32 = 100_000;
 /// W3: true, and true only after its last part.
 pub(crate) const CONDITION: &str =
     r#"score.output.count >= 80 and test.output.passed and fetch.output.author != "x""#;
-/// W4.
+/// W4: a path of many names.
 pub(crate) const DEEP_PATH: &str = "fetch.output.page.stats.samples";
 
 /// A template and its text.

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::measure::RustFile;
 use crate::measure::names::TypeNames;
 use crate::project::{Project, files, output, works};
-use crate::source::Source;
+use crate::source::SourceText;
 
 /// Runs all checks and reports all problems at once.
 pub(crate) fn check(project: &Project) -> Result<(), Failure> {
@@ -68,7 +68,7 @@ fn tree(project: &Project) -> Result<String, Failure> {
 fn file_problems(root: &Path, path: &Path) -> Result<Vec<String>, Failure> {
     let text = fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
     let relative = relative(root, path);
-    let source = Source::new(&text);
+    let source = SourceText::new(&text);
     let mut problems = rules::empty_names(relative, &source);
     problems.extend(rules::unfinished(relative, &source));
     problems.extend(rules::scanners(relative, &source));

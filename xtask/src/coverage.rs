@@ -56,7 +56,7 @@ fn require_cargo_llvm_cov(project: &Project) -> Result<(), Failure> {
 enum Tools {
     /// cargo-llvm-cov finds them itself: the toolchain's, or those of the environment.
     Found,
-    /// The distribution's.
+    /// Those of the distribution.
     At { cov: PathBuf, profdata: PathBuf },
 }
 

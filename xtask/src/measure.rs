@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::project::{Project, files};
-use crate::source::Source;
+use crate::source::SourceText;
 use functions::Lengths;
 use lines::Lines;
 use names::TypeNames;
@@ -125,7 +125,7 @@ impl RustFile {
         Ok(Self { path: path.to_owned(), text, syntax, is_test })
     }
 
-    fn source(&self) -> Source<'_> {
-        Source::new(&self.text)
+    fn source(&self) -> SourceText<'_> {
+        SourceText::new(&self.text)
     }
 }

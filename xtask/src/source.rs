@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 /// A file with the places of its comments and literals.
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceText<'a> {
     text: &'a str,
     comments: Vec<Range<usize>>,
     literals: Vec<Range<usize>>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let mut splitter = Splitter { text, position: 0, comments: Vec::new(), literals: Vec::new() };
         splitter.split();
@@ -116,7 +116,7 @@ impl<'a> Splitter<'a> {
         self.rest().len() < rest.len()
     }
 
-    /// Comments nest.
+    /// Reads a block comment, in which others may stand.
     fn block_comment(&mut self) {
         let mut depth = 0;
         loop {
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, code: &str, literals: &[&str]) {
-        let source = Source::new(text);
+        let source = SourceText::new(text);
         assert_eq!(source.code(), code);
         let found: Vec<&str> = source.literals().map(|(_, literal)| literal).collect();
         assert_eq!(found, literals);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one() {
-        let source = Source::new("a\nb\nc");
+        let source = SourceText::new("a\nb\nc");
         assert_eq!([source.line(0), source.line(2), source.line(4)], [1, 2, 3]);
     }
 }

@@ -6,9 +6,15 @@
 //! ```
 //!
 //! It builds the release binary first, unless `--binary` names one. `--readers` measures only the commands that read
-//! runs. Contestants take turns, round by round; the median counts, and ratios carry over
+//! runs, `--agents` only agents behind a server that answers at once, `--scenarios` only scenarios; with
+//! `--promptfoo PATH`, the folder of an installed promptfoo, the same cases beside it. Contestants take turns, round by round; the median counts, and ratios carry over
 //! from one machine to another while milliseconds do not. The exit code says whether every run did its work, never
 //! whether a target was reached.
+
+#[path = "runs/model_server.rs"]
+mod model_server;
+#[path = "runs/scenarios.rs"]
+mod scenarios;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -35,8 +41,9 @@ fn main() -> ExitCode {
 fn measure() -> Result<(), String> {
     let mut rounds = 5;
     let mut largest = 100_000;
-    let (mut only_loops, mut only_readers) = (false, false);
-    let (mut other, mut binary) = (None, None);
+    let (mut only_loops, mut only_readers, mut only_agents) = (false, false, false);
+    let mut only_scenarios = false;
+    let (mut other, mut binary, mut promptfoo) = (None, None, None);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         if arg == "--against" {
@@ -47,6 +54,14 @@ fn measure() -> Result<(), String> {
             binary = Some(args.next().ok_or("`--binary` takes the path of a binary")?);
             continue;
         }
+        if arg == "--promptfoo" {
+            promptfoo = Some(args.next().ok_or("`--promptfoo` takes the folder that it is installed in")?);
+            continue;
+        }
+        if arg == "--scenarios" {
+            only_scenarios = true;
+            continue;
+        }
         if arg == "--loops" {
             only_loops = true;
             continue;
@@ -55,14 +70,18 @@ fn measure() -> Result<(), String> {
             only_readers = true;
             continue;
         }
+        if arg == "--agents" {
+            only_agents = true;
+            continue;
+        }
         let number = args.next().and_then(|number| number.parse().ok());
         match (arg.as_str(), number) {
             ("--rounds", Some(number)) => rounds = number,
             ("--largest", Some(number)) => largest = number,
             _ => {
                 return Err(
-                    "usage: runs [--loops | --readers] [--binary BINARY] [--against BINARY] [--rounds N] \
-                     [--largest STEPS]; a million items with `--largest 1000000`"
+                    "usage: runs [--loops | --readers | --agents | --scenarios [--promptfoo FOLDER]] [--binary BINARY] \
+                     [--against BINARY] [--rounds N] [--largest STEPS]; a million items with `--largest 1000000`"
                         .to_owned(),
                 );
             }
@@ -76,6 +95,13 @@ fn measure() -> Result<(), String> {
     if only_readers {
         return bench.readers(None, rounds, largest);
     }
+    if only_agents {
+        return bench.agents(rounds);
+    }
+    let promptfoo = promptfoo.as_deref().map(Path::new);
+    if only_scenarios {
+        return bench.scenarios(rounds, promptfoo);
+    }
     if !only_loops {
         bench.checks(rounds)?;
         bench.against_xargs(rounds)?;
@@ -84,6 +110,8 @@ fn measure() -> Result<(), String> {
         bench.steady(largest)?;
         bench.maps(largest)?;
         bench.readers(None, rounds, largest)?;
+        bench.agents(rounds)?;
+        bench.scenarios(rounds, promptfoo)?;
     }
     bench.against_while(rounds)?;
     bench.transitions(largest)?;
@@ -157,10 +185,14 @@ impl Bench {
 
     /// Calls a binary in the folder as it is; it must end well.
     fn call_there(&self, binary: &Path, args: &[&str]) -> Result<Timed, String> {
+        Self::call_in(&self.folder, binary, args)
+    }
+
+    fn call_in(folder: &Path, binary: &Path, args: &[&str]) -> Result<Timed, String> {
         let clock = Instant::now();
         let output = Command::new(binary)
             .args(args)
-            .current_dir(&self.folder)
+            .current_dir(folder)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .output()
@@ -183,6 +215,71 @@ impl Bench {
             Ok(status) => Err(format!("`{text}`: {status}")),
             Err(error) => Err(format!("`{text}`: {error}")),
         }
+    }
+
+    /// An agent that answers at once, beside the same work without an agent: what asking costs. Then the same answers
+    /// from a record, and one long answer.
+    fn agents(&self, rounds: usize) -> Result<(), String> {
+        let url = model_server::start()?;
+        let agents = format!(
+            "agents:\n  api: {{provider: openai, base_url: '{url}/v1', model: m}}\n  cat: {{command: [cat]}}\n"
+        );
+        let map = |step: &str| {
+            format!(
+                "{agents}map:\n  input: {{shell: seq 1 {STEPS}}}\n  max_parallel: 2\n  steps: [{{{step}}}]\n"
+            )
+        };
+        self.write("api.yaml", &map("agent: api, message: 'Item ${item}', on_crash: rerun"))?;
+        self.write(
+            "http.yaml",
+            &map(&format!("http: {{method: POST, url: '{url}/x', body: {{m: '${{item}}'}}}}")),
+        )?;
+        self.write("cat.yaml", &map("agent: cat, message: 'Item ${item}'"))?;
+        self.write("argv.yaml", &map("argv: [echo, '${item}']"))?;
+        self.write(
+            "long.yaml",
+            &format!("{agents}steps: [{{agent: api, message: Write a long text, max_output: 64MB}}]\n"),
+        )?;
+        let names =
+            ["agent behind an API", "http step", "agent that is a program", "argv step", "replayed agent"];
+        let mut times: [Vec<Duration>; 5] = Default::default();
+        let mut peaks = [0.0_f64; 5];
+        for _ in 0..rounds {
+            let record = self.folder.join("record");
+            if record.exists() {
+                std::fs::remove_dir_all(&record).map_err(|error| error.to_string())?;
+            }
+            self.call(&self.binary, &["run", "api.yaml", "--record", "record"])?;
+            let calls: [&[&str]; 5] = [
+                &["run", "--stats", "api.yaml"],
+                &["run", "--stats", "http.yaml"],
+                &["run", "--stats", "cat.yaml"],
+                &["run", "--stats", "argv.yaml"],
+                &["run", "--stats", "api.yaml", "--replay", "record"],
+            ];
+            for (at, call) in calls.into_iter().enumerate() {
+                let timed = self.call(&self.binary, call)?;
+                times[at].push(timed.elapsed);
+                peaks[at] = peaks[at].max(timed.peak());
+            }
+        }
+        let times = times.map(median);
+        println!("\n{STEPS} items, two at a time, {rounds} rounds");
+        for ((name, time), peak) in names.iter().zip(&times).zip(peaks) {
+            println!("{name:<26} {:8.2} ms each {peak:8.1} MiB at most", per(*time, STEPS));
+        }
+        let ratio = |a: usize, b: usize| times[a].as_secs_f64() / times[b].as_secs_f64();
+        println!("an agent behind an API beside a request  {:.2}", ratio(0, 1));
+        println!("an agent that is a program beside argv   {:.2}", ratio(2, 3));
+        println!("replayed beside asked                    {:.2}", ratio(4, 0));
+        let timed = self.run("long.yaml")?;
+        let size = model_server::LONG >> 20;
+        println!(
+            "an answer of {size} MiB in pieces of 40 bytes: {:.2?}, {:.1} MiB at most",
+            timed.elapsed,
+            timed.peak()
+        );
+        Ok(())
     }
 
     /// 1,000 times `true`, two at a time, every finished step on disk before its result is used.
@@ -393,40 +490,59 @@ impl Bench {
             ("a graph of 1,000 values", "run", "graph.yaml"),
             ("a list of one value", "run", "small.yaml"),
         ];
-        println!("                                          ms   the other   ratio");
+        println!("                                          ms   the other   ratio   of processor time");
         for (name, command, file) in workloads {
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            let (mut our_ticks, mut their_ticks) = (0, 0);
             for round in 0..2 * rounds {
-                let (binary, times) = if round % 4 == 0 || round % 4 == 3 {
-                    (other, &mut theirs)
+                let (binary, times, ticks) = if round % 4 == 0 || round % 4 == 3 {
+                    (other, &mut theirs, &mut their_ticks)
                 } else {
-                    (&*self.binary, &mut ours)
+                    (&*self.binary, &mut ours, &mut our_ticks)
                 };
+                let before = ticks_of_children()?;
                 times.push(self.call(binary, &[command, file])?.elapsed);
+                *ticks += ticks_of_children()? - before;
             }
             let (ours, theirs) = (per(median(ours), 1), per(median(theirs), 1));
-            println!("  {name:<34} {ours:>8.1} {theirs:>11.1} {:>7.2}", ours / theirs);
+            let processor = our_ticks as f64 / their_ticks as f64;
+            println!("  {name:<34} {ours:>8.1} {theirs:>11.1} {:>7.2} {processor:>7.2}", ours / theirs);
         }
         Ok(())
     }
 
     /// The commands that read a run of many items, one of many transitions, and a store of many runs; beside another
-    /// binary if there is one.
+    /// binary if there is one, which reads a store that it has written itself.
     fn readers(&self, other: Option<&Path>, rounds: usize, largest: usize) -> Result<(), String> {
         let items = largest.min(100_000);
         let (loops, runs) = (items / 10, items / 10);
         let middle = &*format!("map[{}]/1", items / 2);
+        let name = &*format!("v[{}]", items / 2);
         let visit = &*format!("again#{}", loops / 2);
-        self.write("map.yaml", &map(items, "{id: v, value: \"${item}\"}"))?;
-        self.write("loop.yaml", &repeat(loops, "value: \"${state.iteration}\", capture: n, "))?;
-        self.write("small.yaml", "steps:\n  - value: 1\n")?;
-        let many = |count: usize| {
-            format!("for i in $(seq {count}); do \"$0\" run small.yaml >/dev/null || exit 1; done")
-        };
+        let mut readers = vec![(self.binary.as_path(), self.folder.join("ours"))];
+        readers.extend(other.map(|other| (other, self.folder.join("theirs"))));
+        for (_, folder) in &readers {
+            std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+            let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let write = |file: &str, text: &str| self.write(&format!("{name}/{file}"), text);
+            write("map.yaml", &map(items, "{id: v, value: \"${item}\"}"))?;
+            write("loop.yaml", &repeat(loops, "value: \"${state.iteration}\", capture: n, "))?;
+            write("small.yaml", "steps:\n  - value: 1\n")?;
+        }
         let stores: [(String, &[&[&str]]); 3] = [
             (
                 format!("a map of {items} items"),
-                &[&["show", "last"], &["explain", "last", middle], &["vars", "last"], &["runs"]],
+                &[
+                    &["show", "last"],
+                    &["explain", "last", middle],
+                    &["explain", "last", "reduce"],
+                    &["explain", "last", middle, "--back"],
+                    &["explain", "last", middle, "--forward"],
+                    &["logs", "last", middle],
+                    &["vars", "last", name],
+                    &["vars", "last"],
+                    &["runs"],
+                ],
             ),
             (
                 format!("a loop of {loops} transitions"),
@@ -445,34 +561,38 @@ impl Bench {
         ];
         println!("reading                                   ms   the other   ratio");
         for (at, (name, commands)) in stores.iter().enumerate() {
-            match at {
-                0 => drop(self.run("map.yaml")?),
-                1 => drop(self.run("loop.yaml")?),
-                _ => {
-                    self.run("small.yaml")?;
-                    let mut shell = Command::new("sh");
-                    let filled =
-                        shell.args(["-c", &many(runs)]).arg(&self.binary).current_dir(&self.folder).status();
-                    if !filled.is_ok_and(|status| status.success()) {
-                        return Err("the store cannot be filled".to_owned());
-                    }
+            for (binary, folder) in &readers {
+                let store = folder.join(".threadline");
+                if store.exists() {
+                    std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
+                }
+                std::fs::create_dir(&store).map_err(|error| error.to_string())?;
+                let (file, count) = [("map.yaml", 1), ("loop.yaml", 1), ("small.yaml", runs)][at];
+                for _ in 0..count {
+                    Self::call_in(folder, binary, &["run", file])?;
                 }
             }
             println!(" {name}");
             for command in *commands {
-                let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+                let mut times: Vec<Vec<Duration>> = vec![Vec::new(); readers.len()];
                 for _ in 0..rounds {
-                    ours.push(self.call_there(&self.binary, command)?.elapsed);
-                    if let Some(other) = other {
-                        theirs.push(self.call_there(other, command)?.elapsed);
+                    for (at, (binary, folder)) in readers.iter().enumerate() {
+                        match Self::call_in(folder, binary, command) {
+                            Ok(timed) => times[at].push(timed.elapsed),
+                            // The other binary need not know every command.
+                            Err(_) if at > 0 => {}
+                            Err(why) => return Err(why),
+                        }
                     }
                 }
-                let (ours, command) = (per(median(ours), 1), command.join(" "));
-                if theirs.is_empty() {
-                    println!("  {command:<34} {ours:>8.1}");
-                } else {
-                    let theirs = per(median(theirs), 1);
-                    println!("  {command:<34} {ours:>8.1} {theirs:>11.1} {:>7.2}", ours / theirs);
+                let measured = times.into_iter().filter(|times| !times.is_empty());
+                let measured: Vec<f64> = measured.map(|times| per(median(times), 1)).collect();
+                let command = command.join(" ");
+                match measured[..] {
+                    [ours, theirs] => {
+                        println!("  {command:<34} {ours:>8.1} {theirs:>11.1} {:>7.2}", ours / theirs);
+                    }
+                    _ => println!("  {command:<34} {:>8.1}", measured[0]),
                 }
             }
         }
@@ -606,7 +726,21 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Milliseconds each.
+/// The processor time of all that this process has started and waited for, with what those have waited for, in ticks of
+/// the kernel: how busy the machine is otherwise changes it little.
+fn ticks_of_children() -> Result<u64, String> {
+    let text =
+        std::fs::read_to_string("/proc/self/stat").map_err(|error| format!("/proc/self/stat: {error}"))?;
+    // The name of the program stands in brackets, and may hold anything.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: Vec<u64> = fields.skip(13).take(2).filter_map(|field| field.parse().ok()).collect();
+    match ticks[..] {
+        [user, system] => Ok(user + system),
+        _ => Err("/proc/self/stat has no times of children".to_owned()),
+    }
+}
+
+/// The milliseconds that each of `count` took.
 fn per(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1e3 / count as f64
 }

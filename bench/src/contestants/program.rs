@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use crate::harness::Run;
 
-/// Threadline's.
+/// The program that evaluates expectations with Threadline.
 pub(crate) const OURS: &str = "threadline-bench-ours";
 /// That of `jsonschema` and `jsonlogic-rs`.
 pub(crate) const PEERS: &str = "threadline-bench-peers";

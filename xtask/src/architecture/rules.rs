@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Component, Path};
 
-use crate::source::Source;
+use crate::source::SourceText;
 
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: &[&str] = &["common", "util", "utils"];
@@ -45,7 +45,7 @@ const SEARCHES: &[&str] = &[
 ];
 
 /// Crates and modules with an empty name.
-pub(super) fn empty_names(path: &Path, source: &Source<'_>) -> Vec<String> {
+pub(super) fn empty_names(path: &Path, source: &SourceText<'_>) -> Vec<String> {
     let parts = names(path).map(|part| part.trim_end_matches(".rs"));
     let parts = parts.filter(|part| EMPTY_NAMES.contains(part));
     let mut problems: Vec<String> =
@@ -62,7 +62,7 @@ pub(super) fn empty_names(path: &Path, source: &Source<'_>) -> Vec<String> {
 }
 
 /// Marks of unfinished work, in code and in comments.
-pub(super) fn unfinished(path: &Path, source: &Source<'_>) -> Vec<String> {
+pub(super) fn unfinished(path: &Path, source: &SourceText<'_>) -> Vec<String> {
     let text = source.code_and_comments();
     let mut problems = Vec::new();
     for mark in UNFINISHED {
@@ -79,7 +79,7 @@ pub(super) fn unfinished(path: &Path, source: &Source<'_>) -> Vec<String> {
 ///
 /// The reader of shell text is the one exception: `${` is the shell's own, too, and only its quoting tells
 /// where one of ours may stand. It decides whose a `${` is, and leaves what stands in the braces to `lang`.
-pub(super) fn scanners(path: &Path, source: &Source<'_>) -> Vec<String> {
+pub(super) fn scanners(path: &Path, source: &SourceText<'_>) -> Vec<String> {
     if !must_not_scan(path) {
         return Vec::new();
     }
@@ -104,7 +104,7 @@ const ADDRESS_TEXTS: &[&str] = &["at.as_str()", "at.to_string()"];
 
 /// Code that takes the text of an address apart. Only `engine/src/address.rs` knows its form; the field is private, so
 /// the compiler catches everything but what goes through the text.
-pub(super) fn dissected_addresses(path: &Path, source: &Source<'_>) -> Vec<String> {
+pub(super) fn dissected_addresses(path: &Path, source: &SourceText<'_>) -> Vec<String> {
     let parts: Vec<_> = names(path).collect();
     if !matches!(parts.as_slice(), ["crates", _, "src", ..])
         || parts.ends_with(&["engine", "src", "address.rs"])
@@ -225,8 +225,8 @@ fn item_end(code: &str, start: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn found(rule: fn(&Path, &Source<'_>) -> Vec<String>, path: &str, text: &str) -> Vec<String> {
-        rule(Path::new(path), &Source::new(text))
+    fn found(rule: fn(&Path, &SourceText<'_>) -> Vec<String>, path: &str, text: &str) -> Vec<String> {
+        rule(Path::new(path), &SourceText::new(text))
     }
 
     #[test]

@@ -19,7 +19,7 @@ static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// E1, E4 and E5, as it is written in a file.
 pub const FLAT: &str = include_str!("../../sample/flat.yaml");
-/// E2.
+/// E2: logic 5 deep with comparisons.
 pub const LOGICAL: &str = include_str!("../../sample/logical.yaml");
 /// How many expectations E3 has.
 pub const MANY: u32 = 1_000;

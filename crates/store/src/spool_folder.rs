@@ -11,6 +11,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::StoreError;
 use crate::location::{create_folders, locked};
@@ -38,13 +40,11 @@ impl SpoolFolder {
     pub(crate) fn create(parent: &Path) -> Result<Self, StoreError> {
         create_folders(parent)?;
         remove_abandoned(parent).map_err(|error| StoreError::io(parent, &error))?;
-        let mut number = 0;
         let path = loop {
-            // A process in another container may have the same id.
-            let path = parent.join(format!("{}-{number}", std::process::id()));
+            let path = parent.join(unused_name());
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => break path,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(StoreError::io(&path, &error)),
             }
         };
@@ -83,6 +83,15 @@ impl Drop for SpoolFolder {
         // What cannot be removed now is removed by whoever opens the journal next.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// A name that no folder had before: whoever removes a folder does so by its name and beside others, so a name that was
+/// used again would cost its next owner the lock. A process in another container may have the same id.
+fn unused_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{count}-{:x}", std::process::id(), now.as_nanos())
 }
 
 /// The values that living processes need.

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a process that goes wrong fails the test")]
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
@@ -190,6 +192,32 @@ fn a_journal_is_opened_and_closed_while_others_write() {
             });
         }
     });
+}
+
+/// The folder of a store is its own until the store is dropped, whoever else opens and closes the journal meanwhile. No
+/// name is given twice: who removes a folder removes its lock by name, which must not be that of another by then.
+#[test]
+fn stores_that_come_and_go_keep_their_folders() {
+    let folder = Folder::new("folders-of-processes");
+    let journal = folder.journal();
+    let rounds = if std::env::var_os("THREADLINE_LONG").is_some() { 500 } else { 50 };
+    let names = Mutex::new(HashSet::new());
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    let store = Store::open(&journal).unwrap();
+                    let mine = store.spool_folder();
+                    assert!(names.lock().unwrap().insert(mine.clone()), "{} a second time", mine.display());
+                    std::fs::write(mine.join("output"), "x").unwrap();
+                    std::thread::yield_now();
+                    assert_eq!(std::fs::read(mine.join("output")).unwrap(), b"x");
+                    assert!(mine.join("lock").exists());
+                }
+            });
+        }
+    });
+    assert_eq!(std::fs::read_dir(journal.join("spool")).unwrap().count(), 0);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use ecow::EcoString;
 use threadline_lang::{ComputeError, Value};
 
@@ -548,6 +550,74 @@ pub struct Output {
     pub spent: Option<Box<Spend>>,
     /// The thread that it continued, where it continued one and went well.
     pub thread: Option<Box<ContinuedThread>>,
+    /// How what its program printed differs from the texts above, where it does.
+    pub exact: Option<Box<ExactStreams<Datum>>>,
+}
+
+/// How what a program printed differs from the texts that are kept of it. They are without the line breaks at their end,
+/// which is usually one, and have a mark in place of what is not UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExactStreams<T> {
+    /// Of standard output.
+    pub stdout: Option<ExactStream<T>>,
+    /// Of standard error.
+    pub stderr: Option<ExactStream<T>>,
+}
+
+/// How one stream differs from its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExactStream<T> {
+    /// It ends with these line breaks and not with one.
+    Ending(EcoString),
+    /// It is not UTF-8: its bytes in base64, as a text.
+    Base64(T),
+}
+
+/// A text without its final line breaks, as `$(...)` of a shell gives it.
+pub(crate) fn trim_newlines(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
+}
+
+impl ExactStream<Value> {
+    /// How bytes differ from their text, if they do.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return Some(Self::Base64(BASE64_STANDARD.encode(bytes).into()));
+        };
+        match &text[trim_newlines(text).len()..] {
+            "\n" => None,
+            "" if text.is_empty() => None,
+            ending => Some(Self::Ending(ending.into())),
+        }
+    }
+}
+
+impl ExactStream<String> {
+    /// The bytes that were printed, where `text` is what is kept of them. Fails on what is no base64.
+    pub fn bytes(exact: Option<&Self>, text: String) -> Result<Vec<u8>, String> {
+        match exact {
+            None => Ok((text + "\n").into_bytes()),
+            Some(Self::Ending(ending)) => Ok((text + ending).into_bytes()),
+            Some(Self::Base64(encoded)) => BASE64_STANDARD.decode(encoded).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl<T> ExactStreams<T> {
+    /// Whether there is no difference.
+    pub fn is_none(&self) -> bool {
+        self.stdout.is_none() && self.stderr.is_none()
+    }
+
+    /// The same with its texts kept elsewhere.
+    pub fn try_map<U, E>(self, mut keep: impl FnMut(T) -> Result<U, E>) -> Result<ExactStreams<U>, E> {
+        let mut stream = |stream: Option<ExactStream<T>>| match stream {
+            None => Ok(None),
+            Some(ExactStream::Ending(ending)) => Ok(Some(ExactStream::Ending(ending))),
+            Some(ExactStream::Base64(bytes)) => keep(bytes).map(|bytes| Some(ExactStream::Base64(bytes))),
+        };
+        Ok(ExactStreams { stdout: stream(self.stdout)?, stderr: stream(self.stderr)? })
+    }
 }
 
 /// A thread that a step continued.

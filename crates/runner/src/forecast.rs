@@ -383,8 +383,16 @@ impl Forecaster<'_, '_> {
         self.unknown.insert(self.last + 1, label);
         let nothing = || Datum::Here(Value::NULL);
         let (status, meta) = (Status::Completed, Value::empty_object());
-        let output =
-            Output { status, value: nothing(), output: None, stderr: None, meta, spent: None, thread: None };
+        let output = Output {
+            status,
+            value: nothing(),
+            output: None,
+            stderr: None,
+            meta,
+            spent: None,
+            thread: None,
+            exact: None,
+        };
         let is_map = self.plan.steps[task.step as usize].step.is_map();
         let results = is_map.then(|| Datum::Here(Value::sequence([])));
         self.happen(task.at.clone(), EventKind::Finished { output, results, kept: None })?;

@@ -5,7 +5,9 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use anstyle::Style;
-use threadline_engine::event::{Address, Datum, Event, EventKind, Output, RunSlice, Seq, Status};
+use threadline_engine::event::{
+    Address, Datum, Event, EventKind, ExactStream, Output, RunSlice, Seq, Status,
+};
 use threadline_engine::replay::output_of;
 use threadline_flow::fields::NodeType;
 use threadline_lang::Value;
@@ -17,7 +19,7 @@ use super::explain::target::ExplainTarget;
 use super::history::{History, of_journal, of_store, reader};
 use crate::arguments::LogsArguments;
 use crate::exit::CommandFailure;
-use crate::report;
+use crate::report::{self, Report};
 
 const DIM: Style = Style::new().dimmed();
 
@@ -64,8 +66,31 @@ struct PrintedAttempt {
     attempt: u32,
     /// The event with which it ended.
     seq: Seq,
-    stdout: Option<Datum>,
-    stderr: Option<Datum>,
+    stdout: Option<PrintedStream>,
+    stderr: Option<PrintedStream>,
+}
+
+/// What was printed to one stream.
+struct PrintedStream {
+    /// The text, without the line breaks at its end.
+    text: Datum,
+    /// How the bytes differ from the text with one line break.
+    exact: Option<ExactStream<Datum>>,
+}
+
+impl PrintedStream {
+    /// None where nothing was printed.
+    fn new(text: Option<Datum>, exact: Option<ExactStream<Datum>>) -> Option<Self> {
+        let is_empty = match &text {
+            Some(Datum::Here(value)) => value.is_null() || value.as_str() == Some(""),
+            Some(Datum::Stored { .. }) => false,
+            None => true,
+        };
+        if is_empty && exact.is_none() {
+            return None;
+        }
+        Some(Self { text: text.unwrap_or_else(|| Datum::Here("".into())), exact })
+    }
 }
 
 struct Logs<'c> {
@@ -119,8 +144,14 @@ impl Logs<'_> {
         }
         let both = self.call.stdout == self.call.stderr;
         let is_program = plan.steps[step as usize].step.action.node_type() == NodeType::Shell;
-        let stdout = stdout_of(output, is_program).filter(|_| both || self.call.stdout);
-        let stderr = output.stderr.clone().filter(|_| both || self.call.stderr);
+        let (exact_stdout, exact_stderr) = match output.exact.as_deref() {
+            Some(exact) => (exact.stdout.clone(), exact.stderr.clone()),
+            None => (None, None),
+        };
+        let stdout = PrintedStream::new(stdout_of(output, is_program), exact_stdout);
+        let stdout = stdout.filter(|_| both || self.call.stdout);
+        let stderr = PrintedStream::new(output.stderr.clone(), exact_stderr);
+        let stderr = stderr.filter(|_| both || self.call.stderr);
         let attempt = self.attempts.get(&event.at).copied().unwrap_or(1);
         let printed = PrintedAttempt { at: event.at.clone(), attempt, seq: event.seq, stdout, stderr };
         (printed.stdout.is_some() || printed.stderr.is_some()).then_some(printed)
@@ -138,9 +169,13 @@ impl Logs<'_> {
                 super::print(&format!("{}\n", self.json(printed)?.to_json(JsonStyle::Compact)))?;
                 continue;
             }
-            for (datum, mark) in [(&printed.stdout, '|'), (&printed.stderr, '!')] {
-                let Some(datum) = datum else { continue };
-                let text = self.text(datum)?;
+            for (stream, mark) in [(&printed.stdout, '|'), (&printed.stderr, '!')] {
+                let Some(stream) = stream else { continue };
+                if alone && !std::io::stdout().is_terminal() {
+                    super::print_bytes(&self.bytes(stream)?)?;
+                    continue;
+                }
+                let text = self.text(&stream.text)?;
                 let prefix = (!alone).then(|| format!("{} {mark} ", label(self.history, &printed.at)));
                 print_lines(&text, prefix.as_deref())?;
             }
@@ -149,8 +184,8 @@ impl Logs<'_> {
     }
 
     fn json(&self, printed: &PrintedAttempt) -> Result<Value, CommandFailure> {
-        let stream = |datum: &Option<Datum>| match datum {
-            Some(datum) => self.text(datum).map(Value::from),
+        let stream = |stream: &Option<PrintedStream>| match stream {
+            Some(stream) => self.text(&stream.text).map(Value::from),
             None => Ok(Value::NULL),
         };
         Ok(Value::record([
@@ -165,6 +200,19 @@ impl Logs<'_> {
     fn text(&self, datum: &Datum) -> Result<String, CommandFailure> {
         let value = self.history.load(datum)?;
         Ok(value.as_str().map_or_else(|| value.to_json(JsonStyle::Compact), str::to_owned))
+    }
+
+    /// What was printed, to the byte.
+    fn bytes(&self, stream: &PrintedStream) -> Result<Vec<u8>, CommandFailure> {
+        let exact = match &stream.exact {
+            None => None,
+            Some(ExactStream::Ending(ending)) => Some(ExactStream::Ending(ending.clone())),
+            Some(ExactStream::Base64(encoded)) => Some(ExactStream::Base64(self.text(encoded)?)),
+        };
+        ExactStream::bytes(exact.as_ref(), self.text(&stream.text)?).map_err(|error| {
+            let message = format!("the journal holds bytes of an output that cannot be read: {error}");
+            CommandFailure::NotStarted(vec![Report::plain(message)])
+        })
     }
 
     /// Prints what further attempts print, until no process drives the run.
@@ -186,15 +234,10 @@ impl Logs<'_> {
 /// What a step printed to stdout. The value of a program is that text, if nothing else is said.
 fn stdout_of(output: &Output, is_program: bool) -> Option<Datum> {
     let value = || (is_program && output.status != Status::Failed).then(|| output.value.clone());
-    let datum = output.output.clone().or_else(value)?;
-    let is_empty = match &datum {
-        Datum::Here(value) => value.is_null() || value.as_str() == Some(""),
-        Datum::Stored { .. } => false,
-    };
-    (!is_empty).then_some(datum)
+    output.output.clone().or_else(value)
 }
 
-/// Prints a text and a line break at its end, each line after a prefix. What is not for a terminal stays as it is.
+/// Prints a text and a line break at its end, each line after a prefix.
 fn print_lines(text: &str, prefix: Option<&str>) -> Result<(), CommandFailure> {
     let styled = std::io::stdout().is_terminal();
     let mut out = String::with_capacity(text.len() + 1);

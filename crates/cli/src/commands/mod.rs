@@ -278,8 +278,13 @@ fn print_styled(text: &str) -> Result<(), CommandFailure> {
 
 /// Prints a result for programs to stdout, as it is. If nobody reads it any more, the command ends.
 pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints bytes to stdout as they are.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), CommandFailure> {
     let mut stdout = std::io::stdout().lock();
-    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    printed(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
 fn printed(result: std::io::Result<()>) -> Result<(), CommandFailure> {

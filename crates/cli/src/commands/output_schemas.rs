@@ -492,6 +492,15 @@ fn event_fields(kind: &str) -> Value {
     let flag = |about| typed("boolean", about);
     let hash = || typed("string", "a hash");
     let as_of = || number("the event at which the names are read");
+    let exact = || {
+        let stream = || {
+            an_event_object(vec![
+                ("ending?", text("the line breaks at its end, where that is not one")),
+                ("base64?", any("its bytes in base64, where they are not UTF-8")),
+            ])
+        };
+        an_event_object(vec![("stdout?", stream()), ("stderr?", stream())])
+    };
     let output = || {
         let fields = vec![
             ("status", one_of(Status::ALL.map(Status::name), "how it ended")),
@@ -501,6 +510,7 @@ fn event_fields(kind: &str) -> Value {
             ("meta", object("its meta data, as `threadline schema envelope` describes it")),
             ("spent?", spent("what agents used for it that no event before it says", false)),
             ("thread?", object("the thread that it continued: `name` and `conversation`")),
+            ("exact?", exact()),
         ];
         an_event_object(fields)
     };

@@ -114,3 +114,34 @@ fn a_run_is_stopped_now_and_resumed() {
     assert_eq!(again.exit, 3);
     assert!(again.stderr.starts_with("error: no process drives run `"), "{}", again.stderr);
 }
+
+/// The bytes of what a program printed are kept also where its text is not: other line breaks at the end, and no UTF-8.
+#[test]
+fn what_a_program_printed_comes_out_byte_for_byte() {
+    let project = Project::new();
+    let printed: [(&str, &[u8]); 7] = [
+        ("none", b""),
+        ("usual", b"a\nb\n"),
+        ("open", b"a\nb"),
+        ("many", b"a\n\n\r\n\n"),
+        ("only", b"\n\n"),
+        ("foreign", b"\xff\xfe a\n"),
+        ("large", &[b'x'; 300_000]),
+    ];
+    let mut workflow = "steps:\n".to_owned();
+    for (name, bytes) in printed {
+        project.write(name, bytes);
+        workflow.push_str(&format!("- {{id: {name}-out, shell: cat {name}, continue_on_error: true}}\n"));
+        workflow.push_str(&format!(
+            "- {{id: {name}-err, shell: cat {name} >&2; exit 3, continue_on_error: true}}\n"
+        ));
+    }
+    project.write("work.yaml", workflow.as_bytes());
+    start(&project, &["run", "work.yaml"]).wait_with_output().unwrap();
+    for (name, bytes) in printed {
+        for (step, stream) in [(format!("{name}-out"), "--stdout"), (format!("{name}-err"), "--stderr")] {
+            let logs = start(&project, &["logs", "last", &step, stream]).wait_with_output().unwrap();
+            assert!(logs.stdout == bytes, "{step}: {:?}", String::from_utf8_lossy(&logs.stdout));
+        }
+    }
+}

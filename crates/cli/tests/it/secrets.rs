@@ -77,6 +77,14 @@ steps:
       env
     secret_output: mask
     capture: printed
+  - id: escaped
+    shell: sh escape.sh; python3 escape.py
+    env:
+      A: "${secrets.IN_ENV}"
+      B: "${secrets.IN_FILE}"
+      C: "${secrets.PRINTED}"
+      D: "${secrets.DOTENV}"
+    secret_output: mask
   - id: split
     shell: |
       printf '%s' ${secrets.IN_ENV} | while IFS= read -r -n 1 one; do printf '%s' "$one"; done
@@ -141,6 +149,21 @@ steps:
     continue_on_error: true
   - id: last
     shell: 'cat given-key.txt given-printed.txt; exit 1'
+"#;
+
+/// What programs of all sorts make of a text.
+const ESCAPES: &str = r#"
+import html, json, os, urllib.parse
+for name in "ABCD":
+    text = os.environ[name]
+    quoted = urllib.parse.quote(text)
+    print(quoted, urllib.parse.quote(text, safe=""), urllib.parse.quote_plus(text), urllib.parse.quote(quoted))
+    print(urllib.parse.quote(text, safe="!#$&'()*+,/:;=?@[]~"), "".join(f"%{byte:02x}" for byte in text.encode()))
+    dumped = json.dumps(text)
+    print(dumped, json.dumps(text, ensure_ascii=False), json.dumps(dumped), dumped.replace("/", "\\/"))
+    print(dumped.replace("<", "\\u003c").replace("&", "\\u0026"), repr(text), ascii(text), text.encode())
+    print("".join(f"\\{byte:03o}" for byte in text.encode()), "".join(f"\\u{{{ord(c):x}}}" for c in text))
+    print(html.escape(text), "".join(f"&#{ord(c)};" for c in text), text.replace("'", "''"))
 "#;
 
 const CALLEE: &str = r#"
@@ -232,6 +255,17 @@ fn forms(canary: &str) -> Vec<String> {
         let encoded = BASE64_STANDARD.encode([&b"xyz"[..before], canary.as_bytes()].concat());
         forms.push(encoded[4..encoded.len() - 4].to_owned());
     }
+    // What no escape of single characters changes but one that escapes all.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    forms.extend(canary.split(|c| !is_plain(c)).filter(|part| part.len() >= 8).map(str::to_owned));
+    for all in [
+        |byte: u8| format!("%{byte:02x}"),
+        |byte: u8| format!("\\{byte:03o}"),
+        |byte: u8| format!("&#{byte};"),
+        |byte: u8| format!("\\u{{{byte:x}}}"),
+    ] {
+        forms.push(canary.bytes().take_while(u8::is_ascii).take(8).map(all).collect());
+    }
     forms.sort();
     forms.dedup();
     forms
@@ -242,7 +276,7 @@ fn canaries(round: u64) -> Vec<Canary> {
     let fixed = [
         "k7-Canary_Variable/+'q\"",
         "line-one-of-a-key\nline-two-of-a-key",
-        "printed canary %41 é&?",
+        "prntd.canary %41 é&?",
         "dot.env.canary=$HOME",
         "callee:canary:0123456789",
     ];
@@ -283,6 +317,8 @@ fn project(canaries: &[Canary]) -> Workflow {
         .file("trees.yaml", TREES)
         .file(".gitignore", ".threadline\ngiven*\n.env\n")
         .file("server.sh", SERVER)
+        .file("escape.py", ESCAPES)
+        .file("escape.sh", "for value in \"$A\" \"$B\" \"$C\" \"$D\"; do bash -c 'printf \"%q\\n\" \"$1\"; declare -p 1 2>/dev/null; set -x; : \"$1\"' x \"$value\"; done\n")
         .file("judge.sh", "cat > given-question.txt\nprintf '%s' \"$TOKEN\" >> given-question.txt\necho '{\"verdict\": \"yes\", \"confidence\": 1, \"evidence\": \"'\"$TOKEN\"'\"}'\n")
         .file(".env", &format!("# of the tests\nexport CANARY_DOTENV=\"{escaped}\"\n"))
         .file("given-key.txt", &format!("{}\n", value("given-key.txt")))

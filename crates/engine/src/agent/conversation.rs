@@ -329,7 +329,7 @@ impl AgentConversation {
             meta.extend(total.meta());
             // The value has them where there is one.
             meta.extend(value.is_err().then(|| this.finished()).flatten());
-            let result = StepResult { value, output: printed, stderr: stderr.clone() };
+            let result = StepResult::printed(value, printed, stderr.clone());
             Exchanged::Over(ExchangeResult { result, timing, meta, transient, spent: spent.clone() })
         };
         let text = match answer {
@@ -348,7 +348,7 @@ impl AgentConversation {
             let listed = Value::sequence(calls.iter().map(ToolRequest::value));
             let value = Value::record([(TEXT, Value::from(text.as_str())), (CALLS, listed)]);
             self.called(text, calls);
-            let result = StepResult { value: Ok(value), output: None, stderr: stderr.clone() };
+            let result = StepResult::printed(Ok(value), None, stderr.clone());
             return Exchanged::Again(ExchangeResult {
                 result,
                 timing,
@@ -397,7 +397,7 @@ impl AgentConversation {
                 self.state.usage = total;
                 self.state.exchanges += 1;
                 self.misfit(text, &why);
-                let result = StepResult { value: Ok(value), output: None, stderr: stderr.clone() };
+                let result = StepResult::printed(Ok(value), None, stderr.clone());
                 Exchanged::Again(ExchangeResult {
                     result,
                     timing,
@@ -414,7 +414,7 @@ impl AgentConversation {
         let name = self.chat.thread.clone()?;
         let (said, session) = self.answered.clone()?;
         let mut messages = self.chat.messages[..=self.chat.begins].to_vec();
-        messages.push(ChatMessage::Said(result::trim_newlines(&said).to_owned()));
+        messages.push(ChatMessage::Said(crate::event::trim_newlines(&said).to_owned()));
         let agent = self.asked.name().to_owned();
         let session = session.map(|id| ThreadSession { agent, id });
         Some((name, Thread { messages, session }))
@@ -478,7 +478,7 @@ impl AgentConversation {
         let called = self.state.finished.iter().map(FinishedCall::value).collect();
         let mut entries = vec![
             (names::MESSAGES_CREATED.into(), Value::from(self.state.turns + 1)),
-            (names::FINAL_RESPONSE.into(), Value::from(result::trim_newlines(text))),
+            (names::FINAL_RESPONSE.into(), Value::from(crate::event::trim_newlines(text))),
             (names::THREAD_ID.into(), thread),
             (names::TOOL_CALLS.into(), Value::list(called).map_err(too_large)?),
         ];

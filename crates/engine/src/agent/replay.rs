@@ -12,8 +12,8 @@ use threadline_lang::{Limits, Value, data};
 
 use super::chat::{Chat, ChatMessage};
 use super::{AgentSurroundings, Provider, ProviderCode, Reading, Reply, ResolvedAgent};
+use crate::event::trim_newlines;
 use crate::execute::effect::{Effect, EffectResult, ReadSpec};
-use crate::execute::result::trim_newlines;
 
 pub(super) const CODE: ProviderCode = ProviderCode {
     new: |agent| Box::new(ReplayProvider { agent, message: String::new(), asked: 0 }),

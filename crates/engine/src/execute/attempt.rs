@@ -826,7 +826,7 @@ pub(super) fn process_result(
     };
     // A value that is the text itself is not kept twice.
     let output = output.filter(|_| value.is_err() || step.format != CaptureFormat::Text);
-    StepResult { value, output, stderr }
+    StepResult { value, output, stderr, exact: printed.exact }
 }
 
 /// The failure of a program that could not be started.

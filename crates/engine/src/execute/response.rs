@@ -27,7 +27,7 @@ pub fn result(response: Response) -> StepResult {
     if !is_success {
         let text = text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into());
         let failure = Failure::new(FailureKind::Http, refusal(status, reason.as_deref(), &text));
-        return StepResult { value: Err(failure), output: Some(text.into()), stderr: None };
+        return StepResult::printed(Err(failure), Some(text.into()), None);
     }
     let text = match text {
         Ok(text) => text,
@@ -45,7 +45,7 @@ pub fn result(response: Response) -> StepResult {
         _ => data::json::read_value(&text, &Limits::DEFAULT)
             .map_err(|error| Failure::new(FailureKind::Format, format!("the answer is not JSON: {error}"))),
     };
-    StepResult { value, output: Some(text.into()), stderr: None }
+    StepResult::printed(value, Some(text.into()), None)
 }
 
 fn content_type(response: &Response) -> String {
@@ -80,7 +80,7 @@ pub(crate) fn tool_result(answer: &Value, max_answer: u64) -> StepResult {
         let said =
             if printed.trim().is_empty() { "the tool failed and does not say why" } else { printed.trim() };
         let value = Err(Failure::new(FailureKind::Tool, said));
-        return StepResult { value, output: Some(printed.into()), stderr: None };
+        return StepResult::printed(value, Some(printed.into()), None);
     }
     let value = match (answer.get("structuredContent").filter(|value| !value.is_null()), content) {
         (Some(structured), _) => structured.clone(),
@@ -89,7 +89,7 @@ pub(crate) fn tool_result(answer: &Value, max_answer: u64) -> StepResult {
         (None, several) => Value::list(several.iter().map(part).collect()).unwrap_or_default(),
     };
     let output = value.as_str().is_none().then(|| printed.into());
-    StepResult { value: Ok(value), output, stderr: None }
+    StepResult::printed(Ok(value), output, None)
 }
 
 fn text_of(part: &Value) -> Option<&str> {

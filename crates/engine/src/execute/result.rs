@@ -14,7 +14,9 @@ use threadline_lang::{Envelope, Limits, Number, Value, data};
 use super::Driver;
 use super::effect::{EffectLimits, ProcessEnd, ProcessEnding, Stream};
 use crate::evaluate::{self, Wanted};
-use crate::event::{Address, Datum, JudgeReply, JudgedEvent, Millis, Output, Status};
+use crate::event::{
+    Address, Datum, ExactStream, ExactStreams, JudgeReply, JudgedEvent, Millis, Output, Status, trim_newlines,
+};
 use crate::spend::Spend;
 use crate::view::Limit;
 
@@ -27,12 +29,19 @@ pub struct StepResult {
     pub output: Option<Value>,
     /// What it printed to standard error, if anything.
     pub stderr: Option<Value>,
+    /// How that differs from what its program printed to the byte.
+    pub exact: ExactStreams<Value>,
 }
 
 impl StepResult {
     /// A value, or a failure, and nothing that was printed.
     pub fn silent(value: Result<Value, Failure>) -> Self {
-        Self { value, output: None, stderr: None }
+        Self::printed(value, None, None)
+    }
+
+    /// A value, or a failure, and texts that were printed.
+    pub fn printed(value: Result<Value, Failure>, output: Option<Value>, stderr: Option<Value>) -> Self {
+        Self { value, output, stderr, exact: ExactStreams::default() }
     }
 
     /// A failure, and nothing that was printed.
@@ -118,6 +127,10 @@ pub(super) fn seal<D: Driver>(
         meta: meta.clone(),
         spent: some_spent(&measurement.spent),
         thread: None,
+        exact: match result.exact.try_map(|bytes| driver.keep(&bytes))? {
+            exact if exact.is_none() => None,
+            exact => Some(Box::new(exact)),
+        },
     };
     Ok(Sealed { output, envelope: envelope(value, result.output, result.stderr, meta) })
 }
@@ -135,7 +148,16 @@ pub(super) fn seal_skipped<D: Driver>(
 ) -> Result<Output, D::Error> {
     let meta = meta(Status::Skipped, measurement, None, Some((names::REASON, reason)));
     let value = driver.keep(&Value::NULL)?;
-    Ok(Output { status: Status::Skipped, value, output: None, stderr: None, meta, spent: None, thread: None })
+    Ok(Output {
+        status: Status::Skipped,
+        value,
+        output: None,
+        stderr: None,
+        meta,
+        spent: None,
+        thread: None,
+        exact: None,
+    })
 }
 
 /// What a step left as it is read by name: its value and meta data, and what every step has beside them.
@@ -267,7 +289,7 @@ pub(super) fn compare(settled: &Settled, measurement: &Measurement, result: Step
     // What it printed can still be read.
     let output = printed.cloned();
     let value = Err(Failure::new(FailureKind::Expectation, message));
-    StepResult { value, output, stderr: result.stderr }
+    StepResult { value, output, stderr: result.stderr, exact: result.exact }
 }
 
 /// Why an expectation behind a key is not met: a sentence, and the tree where that says more.
@@ -390,21 +412,22 @@ pub fn read_output(text: &str, format: CaptureFormat) -> Result<Value, Failure> 
     }
 }
 
-/// A text without its final line breaks, as `$(...)` of a shell gives it.
-pub(crate) fn trim_newlines(text: &str) -> &str {
-    text.trim_end_matches(['\n', '\r'])
-}
-
 /// What a process printed, as text.
 pub(crate) struct Printed {
     pub(crate) stdout: Result<String, Failure>,
     /// What it printed to stdout for people, where it is not UTF-8.
     lossy: Option<String>,
     stderr: String,
+    /// How that differs from the bytes that it printed.
+    pub(crate) exact: ExactStreams<Value>,
 }
 
 impl Printed {
     pub(crate) fn of(end: &mut ProcessEnd) -> Self {
+        let exact = ExactStreams {
+            stdout: end.stdout.as_ref().ok().and_then(|bytes| ExactStream::of(bytes)),
+            stderr: ExactStream::of(&end.stderr),
+        };
         let stdout = std::mem::replace(&mut end.stdout, Ok(Vec::new()));
         let stdout = stdout.map_err(|why| Failure::new(FailureKind::OutputTooLarge, why));
         let mut lossy = None;
@@ -417,7 +440,7 @@ impl Printed {
                 Failure::new(FailureKind::Format, message)
             })
         });
-        Self { stdout, lossy, stderr: String::from_utf8_lossy(&end.stderr).into_owned() }
+        Self { stdout, lossy, stderr: String::from_utf8_lossy(&end.stderr).into_owned(), exact }
     }
 
     /// What it printed to stdout, with a mark in place of what is not UTF-8.

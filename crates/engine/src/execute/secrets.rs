@@ -162,12 +162,12 @@ pub(super) fn leak(step: &Step, secrets: &[EcoString]) -> Option<Failure> {
 
 /// A result whose value held secrets. What the step printed stays to be looked at, masked.
 pub(super) fn refuse_output(result: StepResult, failure: Failure) -> StepResult {
-    let StepResult { value, output, stderr } = result;
+    let StepResult { value, output, stderr, exact } = result;
     match value {
         Ok(value) => {
             let output = output.or_else(|| Some(value).filter(|value: &Value| value.as_str().is_some()));
-            StepResult { value: Err(failure), output, stderr }
+            StepResult { value: Err(failure), output, stderr, exact }
         }
-        Err(first) => StepResult { value: Err(first), output, stderr },
+        Err(first) => StepResult { value: Err(first), output, stderr, exact },
     }
 }

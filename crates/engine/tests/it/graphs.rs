@@ -237,7 +237,16 @@ fn one(key: &str, value: &str) -> Value {
 }
 
 fn output(status: Status, value: Value, meta: Value) -> Output {
-    Output { status, value: Datum::Here(value), output: None, stderr: None, meta, spent: None, thread: None }
+    Output {
+        status,
+        value: Datum::Here(value),
+        output: None,
+        stderr: None,
+        meta,
+        spent: None,
+        thread: None,
+        exact: None,
+    }
 }
 
 fn skipped(reason: &str) -> Output {

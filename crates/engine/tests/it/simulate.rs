@@ -654,8 +654,16 @@ fn apply(machine: &mut Machine, at: &str, what: EventKind) -> Vec<Command> {
 
 fn finished(status: Status) -> EventKind {
     let value = Datum::Here(Value::NULL);
-    let output =
-        Output { status, value, output: None, stderr: None, meta: Value::NULL, spent: None, thread: None };
+    let output = Output {
+        status,
+        value,
+        output: None,
+        stderr: None,
+        meta: Value::NULL,
+        spent: None,
+        thread: None,
+        exact: None,
+    };
     EventKind::Finished { output, results: None, kept: None }
 }
 

@@ -282,6 +282,7 @@ impl Driven {
             meta: Value::NULL,
             spent: None,
             thread: None,
+            exact: None,
         };
         self.take(time, at, EventKind::Finished { output, results: None, kept: None });
         self.judged(time, at, verdict, to)

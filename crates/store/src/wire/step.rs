@@ -1,6 +1,8 @@
 //! What a step left, where it was made, and what was computed for it.
 
-use threadline_engine::event::{Computed, ContinuedThread, KeptMaker, KeptResult, Output};
+use threadline_engine::event::{
+    Computed, ContinuedThread, Datum, ExactStream, ExactStreams, KeptMaker, KeptResult, Output,
+};
 use threadline_engine::spend::Spend;
 use threadline_lang::{ComputeError, Value};
 
@@ -22,6 +24,18 @@ pub(super) fn output_value<F: DatumForm>(output: &Output, form: &F) -> Result<Va
         let thread = [("name", Value::from(name)), ("conversation", form.value(conversation)?)];
         fields.push(("thread", Value::record(thread)));
     }
+    if let Some(exact) = &output.exact {
+        let mut streams = Vec::new();
+        for (name, stream) in [("stdout", &exact.stdout), ("stderr", &exact.stderr)] {
+            let (key, value) = match stream {
+                None => continue,
+                Some(ExactStream::Ending(ending)) => ("ending", Value::from(ending)),
+                Some(ExactStream::Base64(bytes)) => ("base64", form.value(bytes)?),
+            };
+            streams.push((name, Value::record([(key, value)])));
+        }
+        fields.push(("exact", Value::record(streams)));
+    }
     Ok(Value::record(fields))
 }
 
@@ -35,7 +49,22 @@ pub(super) fn read_output(reader: &mut FieldReader<'_>) -> FieldResult<Output> {
             meta: reader.value("meta")?.clone(),
             spent: read_spent(reader)?,
             thread: reader.optional("thread").map(read_thread).transpose()?.map(Box::new),
+            exact: reader.optional("exact").map(read_exact).transpose()?.map(Box::new),
         })
+    })
+}
+
+fn read_exact(value: &Value) -> FieldResult<ExactStreams<Datum>> {
+    FieldReader::read_all(value, |reader| {
+        let mut stream = |name| {
+            let Some(stream) = reader.optional(name) else { return Ok(None) };
+            FieldReader::read_all(stream, |reader| match reader.optional("base64") {
+                Some(bytes) => Ok(ExactStream::Base64(read_datum(bytes)?)),
+                None => Ok(ExactStream::Ending(reader.text("ending")?.into())),
+            })
+            .map(Some)
+        };
+        Ok(ExactStreams { stdout: stream("stdout")?, stderr: stream("stderr")? })
     })
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use threadline_engine::Hash;
 use threadline_engine::event::{
-    Address, Budget, BudgetChange, Caller, Continued, ContinuedThread, Datum, EventKind, ExchangeMode,
-    KeptMaker, KeptResult, Listed, Output, RerunTarget, Rules, RunStarted, Status, ValueEncoding,
+    Address, Budget, BudgetChange, Caller, Continued, ContinuedThread, Datum, EventKind, ExactStream,
+    ExactStreams, ExchangeMode, KeptMaker, KeptResult, Listed, Output, RerunTarget, Rules, RunStarted,
+    Status, ValueEncoding,
 };
 use threadline_engine::spend::Spend;
 use threadline_lang::{Limits, Number, Value, data};
@@ -166,8 +167,16 @@ fn what_a_run_keeps_of_another_is_read_as_it_was_written() {
     };
     let nothing = || Datum::Here(Value::NULL);
     let (status, meta) = (Status::Completed, Value::empty_object());
-    let output =
-        Output { status, value: nothing(), output: None, stderr: None, meta, spent: None, thread: None };
+    let output = Output {
+        status,
+        value: nothing(),
+        output: None,
+        stderr: None,
+        meta,
+        spent: None,
+        thread: None,
+        exact: None,
+    };
     let finished = EventKind::Finished { output, results: None, kept: Some(Box::new(kept.clone())) };
     let (kind, payload) = wire::encode(&finished);
     match wire::decode(kind, &payload).unwrap() {
@@ -213,10 +222,34 @@ fn a_thread_that_a_step_continued_is_read_as_it_was_written() {
         stderr: None,
         meta: Value::empty_object(),
         thread: Some(Box::new(thread.clone())),
+        exact: None,
     };
     let (kind, payload) = wire::encode(&EventKind::Finished { output, results: None, kept: None });
     match wire::decode(kind, &payload).unwrap() {
         EventKind::Finished { output, .. } => assert_eq!(output.thread.as_deref(), Some(&thread)),
+        what => panic!("{what:?}"),
+    }
+}
+
+#[test]
+fn how_a_program_printed_its_output_is_read_as_it_was_written() {
+    let exact = ExactStreams {
+        stdout: Some(ExactStream::Base64(Datum::Here("//4=".into()))),
+        stderr: Some(ExactStream::Ending("\n\r\n".into())),
+    };
+    let output = Output {
+        spent: None,
+        status: Status::Completed,
+        value: Datum::Here("??".into()),
+        output: None,
+        stderr: Some(Datum::Here("done".into())),
+        meta: Value::empty_object(),
+        thread: None,
+        exact: Some(Box::new(exact.clone())),
+    };
+    let (kind, payload) = wire::encode(&EventKind::Finished { output, results: None, kept: None });
+    match wire::decode(kind, &payload).unwrap() {
+        EventKind::Finished { output, .. } => assert_eq!(output.exact.as_deref(), Some(&exact)),
         what => panic!("{what:?}"),
     }
 }

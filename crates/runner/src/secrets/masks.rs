@@ -1,12 +1,14 @@
 //! Finds secrets in whatever comes in, in every form that programs commonly print them in, and puts a mask in their place.
 //!
-//! One automaton looks for the plain, quoted and escaped forms; another one, which does not see line breaks, for base64,
-//! because programs wrap that. Both read each byte once, so a stream is masked as it arrives: only what may be the
-//! beginning of a secret is held back. Nothing here knows where the bytes come from or go to.
+//! What comes in is read as it is and, beside that, as what it would be once escapes are undone: so it does not matter
+//! which characters a program escapes and how. In each reading one automaton looks for the secrets, and another one,
+//! which does not see line breaks, for their base64, because programs wrap that. A stream is masked as it arrives: only
+//! what may be the beginning of a secret is held back. Nothing here knows where the bytes come from or go to.
+
+mod escapes;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,8 +20,9 @@ use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use ecow::EcoString;
 use threadline_flow::model::SECRET_MASK;
 use threadline_lang::Value;
-use threadline_lang::func::percent_encode;
 use threadline_lang::value::JsonStyle;
+
+use escapes::{Escape, Placed, READINGS, Unescape};
 
 /// A form that is shorter would be found everywhere.
 const SHORTEST_FORM: usize = 4;
@@ -85,12 +88,30 @@ impl FormSearch {
     }
 
     /// Where so many bytes begin that end a text, not counting what is passed over.
-    fn start_of(&self, text: &[u8], length: usize) -> usize {
+    fn start_of(
+        &self,
+        text: impl DoubleEndedIterator<Item = u8> + ExactSizeIterator,
+        length: usize,
+    ) -> usize {
+        let size = text.len();
         if !self.skips_breaks {
-            return text.len() - length.min(text.len());
+            return size - length.min(size);
         }
-        let counted = text.iter().enumerate().rev().filter(|(_, byte)| !self.skips(**byte));
-        counted.take(length).last().map_or(text.len(), |(at, _)| at)
+        let counted = text.enumerate().rev().filter(|(_, byte)| !self.skips(*byte));
+        counted.take(length).last().map_or(size, |(at, _)| at)
+    }
+
+    /// Where what was read last may be the beginning of a form.
+    fn open_from(
+        &self,
+        text: impl DoubleEndedIterator<Item = u8> + ExactSizeIterator,
+        state: StateID,
+    ) -> usize {
+        self.start_of(text, self.depths.get(&state).copied().unwrap_or(0))
+    }
+
+    fn next(&self, state: StateID, byte: u8) -> StateID {
+        self.automaton.next_state(Anchored::No, state, byte)
     }
 }
 
@@ -106,12 +127,7 @@ impl Masks {
             plain_forms(value, &mut |form| {
                 plain.entry(form).or_insert(owner);
             });
-            base64_forms(value, &mut |form: Vec<u8>| {
-                // In a URL the characters of base64 are escaped.
-                let escaped = percent_encoded(&String::from_utf8_lossy(&form)).into_bytes();
-                if escaped != form {
-                    plain.entry(escaped).or_insert(owner);
-                }
+            base64_forms(value, &mut |form| {
                 base64.entry(form).or_insert(owner);
             });
         }
@@ -182,10 +198,15 @@ impl std::fmt::Debug for Masks {
 #[derive(Debug)]
 pub struct MaskStream {
     masks: Arc<Masks>,
-    plain: StateID,
-    base64: StateID,
+    /// What is looked for in what comes in as it is.
+    states: SearchStates,
+    readings: Vec<Reading>,
+    /// Whether one of them differs from the text as it is.
+    differs: bool,
     /// What was read and may be, or is, a part of a secret that goes on.
     held: Vec<u8>,
+    /// How many bytes came before those.
+    before: u64,
     /// What of it is to be masked, in order. Two may touch and never overlap.
     covered: Vec<Range<usize>>,
     /// Whether the first of these began before, and its mask was written.
@@ -193,12 +214,166 @@ pub struct MaskStream {
     found: BTreeSet<usize>,
 }
 
+/// How far both searches have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SearchStates {
+    plain: StateID,
+    base64: StateID,
+}
+
+impl SearchStates {
+    fn start(masks: &Masks) -> Self {
+        Self { plain: masks.plain.start, base64: masks.base64.start }
+    }
+
+    /// Where what was read last may be the beginning of a form.
+    fn open_from(
+        self,
+        masks: &Masks,
+        text: impl DoubleEndedIterator<Item = u8> + ExactSizeIterator + Clone,
+    ) -> usize {
+        masks.plain.open_from(text.clone(), self.plain).min(masks.base64.open_from(text, self.base64))
+    }
+
+    /// Reads one more byte, and says where the longest form begins that ends with it. `text` ends with this byte.
+    fn read(
+        &mut self,
+        masks: &Masks,
+        text: impl DoubleEndedIterator<Item = u8> + ExactSizeIterator + Clone,
+        byte: u8,
+        secrets: &mut BTreeSet<usize>,
+    ) -> Option<usize> {
+        self.plain = masks.plain.next(self.plain, byte);
+        let plain = masks.plain.found(self.plain, secrets);
+        let plain = plain.map(|length| masks.plain.start_of(text.clone(), length));
+        if masks.base64.skips(byte) {
+            return plain;
+        }
+        self.base64 = masks.base64.next(self.base64, byte);
+        let base64 = masks.base64.found(self.base64, secrets);
+        let base64 = base64.map(|length| masks.base64.start_of(text, length));
+        plain.into_iter().chain(base64).min()
+    }
+}
+
+/// What comes in, read with escapes undone. From one escape to the next this is mostly what comes in as it is: then
+/// nothing is done.
+#[derive(Debug)]
+struct Reading {
+    steps: Vec<Unescape>,
+    /// What the byte that is taken stands for.
+    given: Vec<Placed>,
+    /// Set while this reading differs from the text as it is.
+    own: Option<OwnReading>,
+}
+
+/// A reading while it differs.
+#[derive(Debug)]
+struct OwnReading {
+    states: SearchStates,
+    /// What was read last: at least what may be the beginning of a form.
+    read: VecDeque<Placed>,
+    /// The length at which what is no longer needed is dropped.
+    full: usize,
+}
+
+/// So much of a reading is kept at least before it is cut.
+const LEAST_KEPT: usize = 4_096;
+
+impl OwnReading {
+    fn bytes(&self) -> impl DoubleEndedIterator<Item = u8> + ExactSizeIterator + Clone {
+        self.read.iter().map(|placed| placed.byte)
+    }
+
+    /// Where in the stream a byte of this reading begins. `end` is where the stream ends.
+    fn place(&self, at: usize, end: u64) -> u64 {
+        self.read.get(at).map_or(end, |placed| placed.start)
+    }
+
+    /// Drops what can be no part of a form any more.
+    fn cut(&mut self, masks: &Masks) {
+        let open = self.states.open_from(masks, self.bytes());
+        self.read.drain(..open);
+        self.full = self.read.len() * 2 + LEAST_KEPT;
+    }
+}
+
+impl Reading {
+    /// Takes the byte that ends `held`. `states` is how far the searches had come before it in the text as it is. Gives
+    /// where in the stream a form begins that ends here.
+    fn push(
+        &mut self,
+        masks: &Masks,
+        (held, before): (&[u8], u64),
+        states: SearchStates,
+        secrets: &mut BTreeSet<usize>,
+    ) -> Option<u64> {
+        let Some((byte, earlier)) = held.split_last() else { return None };
+        let place = |at: usize| before + at as u64;
+        if self.own.is_none() && self.steps[0].is_begun_by(*byte) {
+            let open = states.open_from(masks, earlier.iter().copied());
+            let earlier = earlier.iter().enumerate().skip(open);
+            let read = earlier.map(|(at, byte)| Placed { start: place(at), byte: *byte }).collect();
+            self.own = Some(OwnReading { states, read, full: LEAST_KEPT });
+        }
+        let own = self.own.as_mut()?;
+        self.given.clear();
+        self.given.push(Placed { start: place(held.len() - 1), byte: *byte });
+        if !self.steps.iter().all(|step| step.passes(*byte)) {
+            for step in &mut self.steps {
+                for placed in std::mem::take(&mut self.given) {
+                    step.push(placed, &mut self.given);
+                }
+            }
+        }
+        let mut first: Option<u64> = None;
+        for placed in self.given.drain(..) {
+            own.read.push_back(placed);
+            let mut states = own.states;
+            if let Some(at) = states.read(masks, own.bytes(), placed.byte, secrets) {
+                let start = own.place(at, place(held.len()));
+                first = Some(first.map_or(start, |first| first.min(start)));
+            }
+            own.states = states;
+        }
+        if own.read.len() >= own.full {
+            own.cut(masks);
+        }
+        first
+    }
+
+    /// Ends the difference from the text as it is, if there is none any more.
+    fn settle(&mut self, masks: &Masks, (held, before): (&[u8], u64), states: SearchStates) {
+        let Some(own) = &self.own else { return };
+        if own.states != states || self.steps.iter().any(|step| step.open_from().is_some()) {
+            return;
+        }
+        let end = before + held.len() as u64;
+        let plain = before + states.open_from(masks, held.iter().copied()) as u64;
+        if own.place(own.states.open_from(masks, own.bytes()), end) == plain {
+            self.own = None;
+        }
+    }
+
+    /// Where in the stream begins what may be a part of a secret.
+    fn open_from(&self, masks: &Masks, end: u64) -> u64 {
+        let Some(own) = &self.own else { return end };
+        let open = own.place(own.states.open_from(masks, own.bytes()), end);
+        self.steps.iter().filter_map(Unescape::open_from).fold(open, u64::min)
+    }
+}
+
 impl MaskStream {
     /// A stream that has read nothing.
     pub fn new(masks: Arc<Masks>) -> Self {
-        let (plain, base64) = (masks.plain.start, masks.base64.start);
+        let states = SearchStates::start(&masks);
+        let reading = |escapes: &&[Escape]| {
+            let steps = escapes.iter().map(|escape| Unescape::new(*escape)).collect();
+            Reading { steps, given: Vec::new(), own: None }
+        };
+        let readings = READINGS.iter().map(reading).collect();
         let (held, covered, found) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Self { masks, plain, base64, held, covered, is_masked: false, found }
+        Self { masks, states, readings, differs: false, held, before: 0, covered, is_masked: false, found }
     }
 
     /// Takes a piece, and gives what is settled.
@@ -206,29 +381,40 @@ impl MaskStream {
         let masks = Arc::clone(&self.masks);
         for byte in piece {
             self.held.push(*byte);
-            self.plain = masks.plain.automaton.next_state(Anchored::No, self.plain, *byte);
-            if let Some(length) = masks.plain.found(self.plain, &mut self.found) {
-                self.cover(masks.plain.start_of(&self.held, length));
+            let (earlier, mut start) = (self.states, None::<usize>);
+            let text = self.held.iter().copied();
+            if let Some(at) = self.states.read(&masks, text, *byte, &mut self.found) {
+                start = Some(at);
             }
-            if masks.base64.skips(*byte) {
-                continue;
+            // Mostly nothing is escaped.
+            let readings =
+                if self.differs || escapes::begins_one(*byte) { &mut *self.readings } else { &mut [] };
+            self.differs = false;
+            for reading in readings {
+                let text = (&*self.held, self.before);
+                let found = reading.push(&masks, text, earlier, &mut self.found);
+                // What is held goes back at least to where any form may begin.
+                let found = found.and_then(|found| usize::try_from(found - self.before).ok());
+                start = start.into_iter().chain(found).min();
+                reading.settle(&masks, text, self.states);
+                self.differs |= reading.own.is_some();
             }
-            self.base64 = masks.base64.automaton.next_state(Anchored::No, self.base64, *byte);
-            if let Some(length) = masks.base64.found(self.base64, &mut self.found) {
-                self.cover(masks.base64.start_of(&self.held, length));
+            if let Some(start) = start {
+                self.cover(start);
             }
         }
-        let open = |search: &FormSearch, state: StateID| {
-            search.start_of(&self.held, search.depths.get(&state).copied().unwrap_or(0))
-        };
-        let settled = open(&masks.plain, self.plain).min(open(&masks.base64, self.base64));
-        self.release(settled)
+        let end = self.before + self.held.len() as u64;
+        let plain = self.before + self.states.open_from(&masks, self.held.iter().copied()) as u64;
+        let open = self.readings.iter().map(|reading| reading.open_from(&masks, end)).fold(plain, u64::min);
+        self.release(usize::try_from(open - self.before).unwrap_or(0))
     }
 
     /// Gives what was held back: nothing follows it.
     pub fn finish(&mut self) -> Vec<u8> {
-        (self.plain, self.base64) = (self.masks.plain.start, self.masks.base64.start);
-        self.release(self.held.len())
+        let rest = self.release(self.held.len());
+        let next = Self::new(Arc::clone(&self.masks));
+        (self.states, self.readings, self.differs) = (next.states, next.readings, false);
+        rest
     }
 
     /// The secrets that were found.
@@ -266,20 +452,20 @@ impl MaskStream {
         }
         out.extend_from_slice(&self.held[at..settled]);
         self.held.drain(..settled);
+        self.before += settled as u64;
         self.is_masked = covered.first().is_some_and(|(start, _, is_masked)| *start == 0 && *is_masked);
         self.covered = covered.into_iter().map(|(start, end, _)| start..end).collect();
         out
     }
 }
 
-/// What a secret looks like where it is not encoded: as it is, quoted, escaped.
+/// What a secret looks like where no character is escaped by itself.
 fn plain_forms(value: &str, add: &mut dyn FnMut(Vec<u8>)) {
     let mut add = |form: String| {
         if form.len() >= SHORTEST_FORM {
             add(form.into_bytes());
         }
     };
-    add(value.to_owned());
     let lines = value.lines().map(str::trim);
     let lines: Vec<&str> = if value.trim().contains(['\n', '\r']) {
         // The first and last line of a key in PEM are no secret.
@@ -289,18 +475,11 @@ fn plain_forms(value: &str, add: &mut dyn FnMut(Vec<u8>)) {
     };
     for text in std::iter::once(value).chain(lines) {
         add(text.to_owned());
-        let json = json_escaped(text);
-        add(json_escaped(&json));
-        add(ascii_escaped(&json));
-        add(json.replace('/', "\\/"));
-        add(json);
-        // As `set -x` and `declare -p` print it.
-        add(text.replace('\'', "'\\''"));
-        add(double_quoted(text));
-        let percent = percent_encoded(text);
-        add(percent.replace("%20", "+"));
-        add(lower_case_escapes(&percent));
-        add(percent);
+        // Inside quotes of a shell, as `set -x` and others print it, and doubled as in SQL and CSV.
+        for quote in ["'\\''", "'\"'\"'", "''"] {
+            add(text.replace('\'', quote));
+        }
+        add(text.replace('"', "\"\""));
     }
 }
 
@@ -327,51 +506,6 @@ fn base64_forms(value: &str, add: &mut dyn FnMut(Vec<u8>)) {
 fn json_escaped(text: &str) -> String {
     let quoted = Value::from(text).to_json(JsonStyle::Compact);
     quoted[1..quoted.len() - 1].to_owned()
-}
-
-/// The same, by programs that write nothing but ASCII.
-fn ascii_escaped(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for character in json.chars() {
-        if character.is_ascii() {
-            out.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            // Writing into a text cannot fail.
-            let _ = write!(out, "\\u{unit:04x}");
-        }
-    }
-    out
-}
-
-fn percent_encoded(text: &str) -> String {
-    let mut out = String::new();
-    percent_encode(text, &mut out);
-    out
-}
-
-/// `%2F` as `%2f`.
-fn lower_case_escapes(percent: &str) -> String {
-    let mut out = String::with_capacity(percent.len());
-    let mut escaped = 0;
-    for character in percent.chars() {
-        out.push(if escaped > 0 { character.to_ascii_lowercase() } else { character });
-        escaped = if character == '%' { 2_u8 } else { escaped.saturating_sub(1) };
-    }
-    out
-}
-
-/// A text inside the double quotes of a shell.
-fn double_quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if matches!(character, '"' | '$' | '`' | '\\') {
-            out.push('\\');
-        }
-        out.push(character);
-    }
-    out
 }
 
 #[cfg(test)]
@@ -403,8 +537,78 @@ mod tests {
             "p%40ss%2fw%22%c3%b6%27rd%2b1",
             "p@ss/w\"ö'\\''rd+1",
             "p@ss/w\\\"ö'rd+1",
+            // `encodeURI`, every byte escaped, `urllib.parse.quote`, a form.
+            "p@ss/w%22%C3%B6'rd+1",
+            "%70%40%73%73%2f%77%22%c3%b6%27%72%64%2b%31",
+            "p%40ss/w%22%C3%B6%27rd%2B1",
+            "p%2540ss%252Fw%2522%25C3%25B6%2527rd%252B1",
+            // PHP, a shell's `%q` and `$'...'`, Python, Rust, HTML, SQL, CSV.
+            "p@ss\\/w\\\"\\u00F6'rd+1",
+            "p@ss/w\\\"ö\\'rd+1",
+            "p@ss/w\"\\303\\266\\'rd+1",
+            "p@ss/w\"\\xc3\\xb6\\'rd+1",
+            "p@ss/w\\\"\\u{f6}\\'rd+1",
+            "p@ss/w\"\\xf6'rd+1",
+            "p@ss/w&quot;&#246;&#x27;rd+1",
+            "p@ss/w\"ö''rd+1",
+            "p@ss/w\"\"ö'rd+1",
         ] {
             assert_eq!(masked(&masks, &format!("a {form} b")), "a *** b", "{form}");
+        }
+    }
+
+    #[test]
+    fn every_reading_begins_where_one_is_looked_for() {
+        for byte in 0..=255 {
+            let begun = READINGS.iter().any(|escapes| Unescape::new(escapes[0]).is_begun_by(byte));
+            assert_eq!(escapes::begins_one(byte), begun, "{byte}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_an_escape_is_left_alone() {
+        let masks = masks(&["s3cret&more%41"]);
+        for text in [
+            "%",
+            "a%2",
+            "%zz",
+            "\\",
+            "\\u12",
+            "\\ud83d",
+            "\\ud83d\\u0041",
+            "&amp",
+            "&;",
+            "&#xx;",
+            "100% & more",
+        ] {
+            assert_eq!(masked(&masks, text), text);
+            assert_eq!(
+                masked(&masks, &format!("{text} s3cret&more%41{text}")),
+                format!("{text} ***{text}"),
+                "{text}"
+            );
+        }
+        assert_eq!(masked(&masks, "s3cret&amp;more%41"), "***");
+        assert_eq!(masked(&masks, "s3cret%26more%2541"), "***");
+    }
+
+    #[test]
+    fn base64_in_escapes_is_found() {
+        let secret = "~~~???>>>horse~battery?staple";
+        let masks = masks(&[secret]);
+        let encoded = BASE64_STANDARD_NO_PAD.encode(secret);
+        assert!(encoded.contains(['+', '/']), "{encoded}");
+        for form in [
+            encoded.replace('+', "%2B").replace('/', "%2F"),
+            encoded.replace('/', "\\/"),
+            encoded
+                .as_bytes()
+                .chunks(8)
+                .map(|line| std::str::from_utf8(line).unwrap())
+                .collect::<Vec<_>>()
+                .join("\\n"),
+        ] {
+            assert_eq!(masks.mask_text(&form).1, ["S0"], "{form}");
         }
     }
 
@@ -457,7 +661,64 @@ mod tests {
         assert_eq!(found, ["S0"]);
     }
 
+    /// A character in one of the ways that a sort of escape has for it, or as it is.
+    fn escaped(escape: Escape, way: u8, character: char) -> String {
+        let each = |write: fn(u8) -> String| character.to_string().bytes().map(write).collect::<String>();
+        let code = u32::from(character);
+        match (escape, way % 5) {
+            (Escape::Form, _) if character == ' ' => "+".to_owned(),
+            (Escape::Form, 0) if character != '%' && character != '+' => character.to_string(),
+            (Escape::Percent, 0) if character != '%' => character.to_string(),
+            (Escape::Percent | Escape::Form, 1) => each(|byte| format!("%{byte:02X}")),
+            (Escape::Percent | Escape::Form, _) => each(|byte| format!("%{byte:02x}")),
+            (Escape::Backslash | Escape::Point, 0) if character != '\\' => character.to_string(),
+            (Escape::Backslash | Escape::Point, 1) if !character.is_alphanumeric() => {
+                format!("\\{character}")
+            }
+            (Escape::Backslash, 2) => each(|byte| format!("\\x{byte:02x}")),
+            (Escape::Point, 2) if code < 256 => format!("\\x{code:02x}"),
+            (Escape::Backslash | Escape::Point, 3) => each(|byte| format!("\\{byte:03o}")),
+            (Escape::Backslash | Escape::Point, _) => {
+                character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+            }
+            (Escape::Entity, 0) if character != '&' => character.to_string(),
+            (Escape::Entity, 1) => format!("&#{code};"),
+            (Escape::Entity, _) => match character {
+                '&' => "&amp;".to_owned(),
+                '<' => "&lt;".to_owned(),
+                _ => format!("&#x{code:x};"),
+            },
+        }
+    }
+
     proptest! {
+        #[test]
+        fn whatever_is_escaped_and_however_it_is_found(
+            secret in "[a-z&%+\\\\\"'/<> öß🦀]{4,12}",
+            before in "[a-z&%\\\\+;u0]{0,6}",
+            ways in proptest::collection::vec(0..5_u8, 24),
+            reading in 0..READINGS.len(),
+            cut in 0..200_usize,
+        ) {
+            let masks = masks(&[&secret]);
+            let mut text = secret.clone();
+            for escape in READINGS[reading].iter().rev() {
+                let ways = ways.iter().cycle();
+                text = text.chars().zip(ways).map(|(character, way)| escaped(*escape, *way, character)).collect();
+            }
+            // An escape that began before is closed by a space.
+            let text = format!("{before} {text}");
+            let bytes = text.as_bytes();
+            let cut = cut.min(bytes.len());
+            let mut stream = MaskStream::new(Arc::clone(&masks));
+            let mut out = stream.push(&bytes[..cut]);
+            out.extend(stream.push(&bytes[cut..]));
+            out.extend(stream.finish());
+            prop_assert_eq!(stream.found(), ["S0"], "{}", text);
+            prop_assert_eq!(masks.mask_bytes(bytes).0, out.clone());
+            prop_assert!(out.ends_with(SECRET_MASK.as_bytes()), "{} became {}", text, String::from_utf8_lossy(&out));
+        }
+
         #[test]
         fn pieces_change_nothing(
             secrets in proptest::collection::vec("[ab]{4,7}|[a-c\\n]{9,14}", 1..4),

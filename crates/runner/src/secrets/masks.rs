@@ -308,7 +308,7 @@ impl Reading {
         states: SearchStates,
         secrets: &mut BTreeSet<usize>,
     ) -> Option<u64> {
-        let Some((byte, earlier)) = held.split_last() else { return None };
+        let (byte, earlier) = held.split_last()?;
         let place = |at: usize| before + at as u64;
         if self.own.is_none() && self.steps[0].is_begun_by(*byte) {
             let open = states.open_from(masks, earlier.iter().copied());

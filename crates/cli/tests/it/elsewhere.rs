@@ -119,6 +119,7 @@ fn a_run_is_stopped_now_and_resumed() {
 #[test]
 fn what_a_program_printed_comes_out_byte_for_byte() {
     let project = Project::new();
+    let large = vec![b'x'; 300_000];
     let printed: [(&str, &[u8]); 7] = [
         ("none", b""),
         ("usual", b"a\nb\n"),
@@ -126,16 +127,16 @@ fn what_a_program_printed_comes_out_byte_for_byte() {
         ("many", b"a\n\n\r\n\n"),
         ("only", b"\n\n"),
         ("foreign", b"\xff\xfe a\n"),
-        ("large", &[b'x'; 300_000]),
+        ("large", &large),
     ];
-    let mut workflow = "steps:\n".to_owned();
-    for (name, bytes) in printed {
+    let steps = printed.map(|(name, bytes)| {
         project.write(name, bytes);
-        workflow.push_str(&format!("- {{id: {name}-out, shell: cat {name}, continue_on_error: true}}\n"));
-        workflow.push_str(&format!(
-            "- {{id: {name}-err, shell: cat {name} >&2; exit 3, continue_on_error: true}}\n"
-        ));
-    }
+        format!(
+            "- {{id: {name}-out, shell: cat {name}, continue_on_error: true}}\n\
+             - {{id: {name}-err, shell: cat {name} >&2; exit 3, continue_on_error: true}}\n"
+        )
+    });
+    let workflow = format!("steps:\n{}", steps.concat());
     project.write("work.yaml", workflow.as_bytes());
     start(&project, &["run", "work.yaml"]).wait_with_output().unwrap();
     for (name, bytes) in printed {

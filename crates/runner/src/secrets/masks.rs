@@ -679,7 +679,8 @@ mod tests {
             (Escape::Point, 2) if code < 256 => format!("\\x{code:02x}"),
             (Escape::Backslash | Escape::Point, 3) => each(|byte| format!("\\{byte:03o}")),
             (Escape::Backslash | Escape::Point, _) => {
-                character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+                let units = character.encode_utf16(&mut [0; 2]).to_vec();
+                units.iter().fold(String::new(), |text, unit| text + &format!("\\u{unit:04x}"))
             }
             (Escape::Entity, 0) if character != '&' => character.to_string(),
             (Escape::Entity, 1) => format!("&#{code};"),

@@ -22,7 +22,7 @@ use threadline_flow::model::SECRET_MASK;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
-use escapes::{Escape, Placed, READINGS, Unescape};
+use escapes::{EscapeStyle, PlacedByte, READINGS, Unescape};
 
 /// A form that is shorter would be found everywhere.
 const SHORTEST_FORM: usize = 4;
@@ -200,7 +200,7 @@ pub struct MaskStream {
     masks: Arc<Masks>,
     /// What is looked for in what comes in as it is.
     states: SearchStates,
-    readings: Vec<Reading>,
+    readings: Vec<StreamReading>,
     /// Whether one of them differs from the text as it is.
     differs: bool,
     /// What was read and may be, or is, a part of a secret that goes on.
@@ -259,10 +259,10 @@ impl SearchStates {
 /// What comes in, read with escapes undone. From one escape to the next this is mostly what comes in as it is: then
 /// nothing is done.
 #[derive(Debug)]
-struct Reading {
+struct StreamReading {
     steps: Vec<Unescape>,
     /// What the byte that is taken stands for.
-    given: Vec<Placed>,
+    given: Vec<PlacedByte>,
     /// Set while this reading differs from the text as it is.
     own: Option<OwnReading>,
 }
@@ -272,7 +272,7 @@ struct Reading {
 struct OwnReading {
     states: SearchStates,
     /// What was read last: at least what may be the beginning of a form.
-    read: VecDeque<Placed>,
+    read: VecDeque<PlacedByte>,
     /// The length at which what is no longer needed is dropped.
     full: usize,
 }
@@ -298,7 +298,7 @@ impl OwnReading {
     }
 }
 
-impl Reading {
+impl StreamReading {
     /// Takes the byte that ends `held`. `states` is how far the searches had come before it in the text as it is. Gives
     /// where in the stream a form begins that ends here.
     fn push(
@@ -313,12 +313,12 @@ impl Reading {
         if self.own.is_none() && self.steps[0].is_begun_by(*byte) {
             let open = states.open_from(masks, earlier.iter().copied());
             let earlier = earlier.iter().enumerate().skip(open);
-            let read = earlier.map(|(at, byte)| Placed { start: place(at), byte: *byte }).collect();
+            let read = earlier.map(|(at, byte)| PlacedByte { start: place(at), byte: *byte }).collect();
             self.own = Some(OwnReading { states, read, full: LEAST_KEPT });
         }
         let own = self.own.as_mut()?;
         self.given.clear();
-        self.given.push(Placed { start: place(held.len() - 1), byte: *byte });
+        self.given.push(PlacedByte { start: place(held.len() - 1), byte: *byte });
         if !self.steps.iter().all(|step| step.passes(*byte)) {
             for step in &mut self.steps {
                 for placed in std::mem::take(&mut self.given) {
@@ -367,9 +367,9 @@ impl MaskStream {
     /// A stream that has read nothing.
     pub fn new(masks: Arc<Masks>) -> Self {
         let states = SearchStates::start(&masks);
-        let reading = |escapes: &&[Escape]| {
+        let reading = |escapes: &&[EscapeStyle]| {
             let steps = escapes.iter().map(|escape| Unescape::new(*escape)).collect();
-            Reading { steps, given: Vec::new(), own: None }
+            StreamReading { steps, given: Vec::new(), own: None }
         };
         let readings = READINGS.iter().map(reading).collect();
         let (held, covered, found) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -662,29 +662,29 @@ mod tests {
     }
 
     /// A character in one of the ways that a sort of escape has for it, or as it is.
-    fn escaped(escape: Escape, way: u8, character: char) -> String {
+    fn escaped(escape: EscapeStyle, way: u8, character: char) -> String {
         let each = |write: fn(u8) -> String| character.to_string().bytes().map(write).collect::<String>();
         let code = u32::from(character);
         match (escape, way % 5) {
-            (Escape::Form, _) if character == ' ' => "+".to_owned(),
-            (Escape::Form, 0) if character != '%' && character != '+' => character.to_string(),
-            (Escape::Percent, 0) if character != '%' => character.to_string(),
-            (Escape::Percent | Escape::Form, 1) => each(|byte| format!("%{byte:02X}")),
-            (Escape::Percent | Escape::Form, _) => each(|byte| format!("%{byte:02x}")),
-            (Escape::Backslash | Escape::Point, 0) if character != '\\' => character.to_string(),
-            (Escape::Backslash | Escape::Point, 1) if !character.is_alphanumeric() => {
+            (EscapeStyle::Form, _) if character == ' ' => "+".to_owned(),
+            (EscapeStyle::Form, 0) if character != '%' && character != '+' => character.to_string(),
+            (EscapeStyle::Percent, 0) if character != '%' => character.to_string(),
+            (EscapeStyle::Percent | EscapeStyle::Form, 1) => each(|byte| format!("%{byte:02X}")),
+            (EscapeStyle::Percent | EscapeStyle::Form, _) => each(|byte| format!("%{byte:02x}")),
+            (EscapeStyle::Backslash | EscapeStyle::Point, 0) if character != '\\' => character.to_string(),
+            (EscapeStyle::Backslash | EscapeStyle::Point, 1) if !character.is_alphanumeric() => {
                 format!("\\{character}")
             }
-            (Escape::Backslash, 2) => each(|byte| format!("\\x{byte:02x}")),
-            (Escape::Point, 2) if code < 256 => format!("\\x{code:02x}"),
-            (Escape::Backslash | Escape::Point, 3) => each(|byte| format!("\\{byte:03o}")),
-            (Escape::Backslash | Escape::Point, _) => {
+            (EscapeStyle::Backslash, 2) => each(|byte| format!("\\x{byte:02x}")),
+            (EscapeStyle::Point, 2) if code < 256 => format!("\\x{code:02x}"),
+            (EscapeStyle::Backslash | EscapeStyle::Point, 3) => each(|byte| format!("\\{byte:03o}")),
+            (EscapeStyle::Backslash | EscapeStyle::Point, _) => {
                 let units = character.encode_utf16(&mut [0; 2]).to_vec();
                 units.iter().fold(String::new(), |text, unit| text + &format!("\\u{unit:04x}"))
             }
-            (Escape::Entity, 0) if character != '&' => character.to_string(),
-            (Escape::Entity, 1) => format!("&#{code};"),
-            (Escape::Entity, _) => match character {
+            (EscapeStyle::Entity, 0) if character != '&' => character.to_string(),
+            (EscapeStyle::Entity, 1) => format!("&#{code};"),
+            (EscapeStyle::Entity, _) => match character {
                 '&' => "&amp;".to_owned(),
                 '<' => "&lt;".to_owned(),
                 _ => format!("&#x{code:x};"),

@@ -5,14 +5,14 @@
 
 /// A byte of a reading, and where in the stream begins what stands for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct PlacedByte {
     pub(super) start: u64,
     pub(super) byte: u8,
 }
 
 /// A way to escape characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(super) enum EscapeStyle {
     /// `%2F`, as in URLs.
     Percent,
     /// The same, with `+` for a space, as in forms.
@@ -27,14 +27,14 @@ pub(super) enum Escape {
 
 /// How a text is read beside as it is: which escapes are undone, one after the other. JSON is often put into JSON, and a
 /// URL into a URL.
-pub(super) const READINGS: &[&[Escape]] = &[
-    &[Escape::Percent],
-    &[Escape::Percent, Escape::Percent],
-    &[Escape::Form],
-    &[Escape::Backslash],
-    &[Escape::Backslash, Escape::Backslash],
-    &[Escape::Point],
-    &[Escape::Entity],
+pub(super) const READINGS: &[&[EscapeStyle]] = &[
+    &[EscapeStyle::Percent],
+    &[EscapeStyle::Percent, EscapeStyle::Percent],
+    &[EscapeStyle::Form],
+    &[EscapeStyle::Backslash],
+    &[EscapeStyle::Backslash, EscapeStyle::Backslash],
+    &[EscapeStyle::Point],
+    &[EscapeStyle::Entity],
 ];
 
 /// Whether a byte begins an escape of any sort.
@@ -57,7 +57,7 @@ enum Undone {
     Byte(u8),
 }
 
-impl Escape {
+impl EscapeStyle {
     fn begins_with(self, byte: u8) -> bool {
         match self {
             Self::Percent => byte == b'%',
@@ -84,13 +84,13 @@ impl Escape {
 /// Undoes one sort of escape, byte by byte.
 #[derive(Debug)]
 pub(super) struct Unescape {
-    escape: Escape,
+    escape: EscapeStyle,
     /// The beginning of what may be an escape.
-    open: Vec<Placed>,
+    open: Vec<PlacedByte>,
 }
 
 impl Unescape {
-    pub(super) fn new(escape: Escape) -> Self {
+    pub(super) fn new(escape: EscapeStyle) -> Self {
         Self { escape, open: Vec::new() }
     }
 
@@ -110,7 +110,7 @@ impl Unescape {
     }
 
     /// Takes a byte, and gives what is decided.
-    pub(super) fn push(&mut self, next: Placed, give: &mut Vec<Placed>) {
+    pub(super) fn push(&mut self, next: PlacedByte, give: &mut Vec<PlacedByte>) {
         if self.passes(next.byte) {
             give.push(next);
             return;
@@ -122,12 +122,14 @@ impl Unescape {
             Undone::Open => {}
             Undone::Byte(byte) => {
                 self.open.clear();
-                give.push(Placed { start, byte });
+                give.push(PlacedByte { start, byte });
             }
             Undone::Character(character) => {
                 self.open.clear();
                 let mut buffer = [0; 4];
-                give.extend(character.encode_utf8(&mut buffer).bytes().map(|byte| Placed { start, byte }));
+                give.extend(
+                    character.encode_utf8(&mut buffer).bytes().map(|byte| PlacedByte { start, byte }),
+                );
             }
             Undone::Nothing => {
                 // An escape is a few bytes long, so this goes a few levels deep.

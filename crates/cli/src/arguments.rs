@@ -577,7 +577,7 @@ pub(crate) struct GraphArguments {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
     /// A workflow file, or a run: its id, a prefix of it, or `last`
-    #[arg(value_name = "FILE|RUN")]
+    #[arg(value_name = "FILE|RUN", add = ArgValueCompleter::new(completion::files_and_runs))]
     pub(crate) what: String,
 }
 
@@ -716,7 +716,7 @@ pub(crate) struct RunsArguments {
     #[arg(long, value_name = "STATUS", value_enum, value_delimiter = ',')]
     pub(crate) status: Vec<RunStatus>,
     /// Only runs of this workflow: its name or its file
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::workflows))]
     pub(crate) workflow: Option<String>,
     /// Only runs that began in this time, such as `12h` or `7d`, or since this date, such as `2026-01-31`
     #[arg(long, value_name = "WHEN")]
@@ -754,7 +754,7 @@ pub(crate) struct CleanArguments {
     #[arg(long, value_name = "STATUS", value_enum, value_delimiter = ',')]
     pub(crate) status: Vec<RunStatus>,
     /// Only runs of this workflow: its name or its file
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::workflows))]
     pub(crate) workflow: Option<String>,
     /// List the runs that would go, and remove nothing
     #[arg(long)]
@@ -892,7 +892,7 @@ pub(crate) struct VarsArguments {
     #[arg(long)]
     pub(crate) json: bool,
     /// Show the history of one name: `version`, `inputs.target`, `context.greeting`; of one item: `tested[17]`
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(completion::names))]
     pub(crate) name: Option<String>,
 }
 
@@ -1314,7 +1314,7 @@ fn parse_shard(text: &str) -> Result<(u64, u64), String> {
 #[derive(Args)]
 pub(crate) struct RunArguments {
     /// Read an import from this run instead of the latest run of its workflow
-    #[arg(long, value_name = "NAME=RUN")]
+    #[arg(long, value_name = "NAME=RUN", add = ArgValueCompleter::new(completion::imports_of_file))]
     pub(crate) import: Vec<String>,
     /// Set a budget of agents, in place of that of the file: `cost=5`, `tokens=100000`, `turns=20`, `time=30m`; that
     /// of a step with its name, as in `review.cost=1`. Can be given several times

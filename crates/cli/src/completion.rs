@@ -1,14 +1,17 @@
 //! Completion of the command line, which a shell asks this program for: runs, steps and inputs as they are in the
 //! project, and everything that the command line itself knows. It reads and never writes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap_complete::CompleteEnv;
-use clap_complete::engine::CompletionCandidate;
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use clap_complete::env::Shells;
 use threadline_flow::load::load;
+use threadline_flow::model::Workflow;
+use threadline_flow::plan::Plan;
 use threadline_runner::project::Project;
 use threadline_runner::trust::{self, StoreUse};
 use threadline_store::JournalReader;
@@ -63,23 +66,67 @@ pub(crate) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning(current, std::iter::once(last).chain(listed))
 }
 
+/// The runs of the project, and files.
+pub(crate) fn files_and_runs(current: &OsStr) -> Vec<CompletionCandidate> {
+    let files = PathCompleter::file().complete(current);
+    files.into_iter().chain(runs(current)).collect()
+}
+
+/// The workflows that have runs in the project.
+pub(crate) fn workflows(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(reader) = reader() else { return Vec::new() };
+    let names: BTreeSet<String> = reader.runs().unwrap_or_default().into_iter().map(|run| run.name).collect();
+    beginning(current, names.into_iter().map(CompletionCandidate::new))
+}
+
 /// The steps of the run that the line names, each by a name that is one word of every shell.
 pub(crate) fn steps(current: &OsStr) -> Vec<CompletionCandidate> {
+    let candidates = of_run(|plan| {
+        let steps = plan.steps.iter().map(|step| {
+            if is_word(&step.label) {
+                return CompletionCandidate::new(step.label.as_str());
+            }
+            CompletionCandidate::new(step.number.as_str()).help(Some(step.label.to_string().into()))
+        });
+        steps.collect()
+    });
+    beginning(current, candidates.into_iter())
+}
+
+/// The names that the run that the line names can have set: inputs, entries of `context`, steps and captures.
+pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let candidates = of_run(|plan| {
+        let workflow = &plan.workflow;
+        let inputs = workflow.inputs.iter().map(|input| format!("inputs.{}", input.name));
+        let entries = workflow.context.iter().flat_map(|context| &context.entries);
+        let entries = entries.map(|entry| format!("context.{}", entry.name));
+        let steps = plan.steps.iter().flat_map(|step| [&step.step.id, &step.step.capture]);
+        let steps = steps.flatten().map(|name| name.value.to_string());
+        inputs
+            .chain(entries)
+            .chain(steps)
+            .filter(|name| is_word(name))
+            .map(CompletionCandidate::new)
+            .collect()
+    });
+    beginning(current, candidates.into_iter())
+}
+
+/// What a run offers that the line names.
+fn of_run(offered: impl FnOnce(&Plan) -> Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let Some(reader) = reader() else { return Vec::new() };
-    // The words are the command, its run, and steps.
+    // The words are the command, its run, and what is to be completed.
     let mut words = words().into_iter();
     let command = words.next();
     let named = words.find(|word| word == "last" || reader.find(word).is_ok());
     let run = named.or_else(|| (command? == "rerun").then(|| "last".to_owned()));
-    let Some(history) = run.and_then(|run| History::open(&reader, &run).ok()) else { return Vec::new() };
-    let is_word = |label: &str| label.chars().all(|sign| sign.is_alphanumeric() || "_-.".contains(sign));
-    let steps = history.plan.steps.iter().map(|step| {
-        if is_word(&step.label) {
-            return CompletionCandidate::new(step.label.as_str());
-        }
-        CompletionCandidate::new(step.number.as_str()).help(Some(step.label.to_string().into()))
-    });
-    beginning(current, steps)
+    let history = run.and_then(|run| History::open(&reader, &run).ok());
+    history.map_or_else(Vec::new, |history| offered(&history.plan))
+}
+
+/// Whether a text is one word of every shell.
+fn is_word(text: &str) -> bool {
+    text.chars().all(|sign| sign.is_alphanumeric() || "_-.".contains(sign))
 }
 
 /// The commands of the program.
@@ -100,17 +147,34 @@ pub(crate) fn starter_files(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The inputs of the workflow that the line names, each with `=`.
 pub(crate) fn inputs_of_file(current: &OsStr) -> Vec<CompletionCandidate> {
-    let workflow = words().into_iter().find_map(|word| {
-        let path = Path::new(&word);
-        let file = path.extension().and_then(|_| inputs::read_workflow(path).ok())?;
-        load(file).0
-    });
-    let Some(workflow) = workflow else { return Vec::new() };
+    let Some(workflow) = workflow_of_line() else { return Vec::new() };
     let names = workflow.inputs.iter().map(|input| {
         let help = input.description.as_ref().map(|text| text.to_string().into());
         CompletionCandidate::new(format!("{}=", input.name)).help(help)
     });
     beginning(current, names)
+}
+
+/// The imports of the workflow that the line names, each with the runs that it can be read from.
+pub(crate) fn imports_of_file(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(workflow) = workflow_of_line() else { return Vec::new() };
+    let written = current.to_string_lossy();
+    if let Some((name, _)) = written.split_once('=') {
+        let runs = runs(OsStr::new(""));
+        let runs = runs.into_iter().map(|run| run.add_prefix(format!("{name}=")));
+        return beginning(current, runs);
+    }
+    let names = workflow.imports.iter().map(|import| CompletionCandidate::new(format!("{}=", import.name)));
+    beginning(current, names)
+}
+
+/// The workflow that the line names.
+fn workflow_of_line() -> Option<Workflow> {
+    words().into_iter().find_map(|word| {
+        let path = Path::new(&word);
+        let file = path.extension().and_then(|_| inputs::read_workflow(path).ok())?;
+        load(file).0
+    })
 }
 
 /// The candidates that begin with what is written.

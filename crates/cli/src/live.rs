@@ -41,6 +41,15 @@ const SAID: usize = 1024;
 /// The time after which a step outside of lists is drawn, in milliseconds.
 const LONG: Millis = 500;
 
+/// A list of the run, or of a run that it called.
+#[derive(Clone, Copy)]
+pub(crate) struct DrawnList<'l> {
+    pub(crate) plan: &'l Plan,
+    /// The steps that called the run of the list.
+    pub(crate) prefix: &'l str,
+    pub(crate) list: &'l ListProgress,
+}
+
 /// A terminal on which a run is drawn.
 pub(crate) struct LiveView<'a> {
     screen: Screen,
@@ -127,19 +136,28 @@ impl<'a> LiveView<'a> {
     }
 
     /// Draws the progress of the run.
-    pub(crate) fn draw(&mut self, plan: &Plan, progress: &Progress) {
+    pub(crate) fn draw(&mut self, plan: &Plan, progress: &Progress, called: &[DrawnList<'_>]) {
         let (size, now) = (Screen::size(), clock::now());
-        let lines = self.lines(plan, progress, size, now);
+        let lines = self.lines(plan, progress, called, size, now);
         self.screen.draw(size, &lines);
     }
 
-    fn lines(&mut self, plan: &Plan, progress: &Progress, size: ScreenSize, now: Millis) -> Vec<ScreenLine> {
+    fn lines(
+        &mut self,
+        plan: &Plan,
+        progress: &Progress,
+        called: &[DrawnList<'_>],
+        size: ScreenSize,
+        now: Millis,
+    ) -> Vec<ScreenLine> {
         let lists: Vec<&ListProgress> = progress.active_lists().collect();
         let mut lines = self.loop_lines(plan, &progress.turns, size, now);
-        lines.extend(lists.iter().take(MAX_LISTS).map(|list| list_line(plan, list, size, now)));
-        if lists.len() > MAX_LISTS {
+        let own = lists.iter().map(|list| DrawnList { plan, prefix: "", list });
+        let all = own.chain(called.iter().copied());
+        lines.extend(all.take(MAX_LISTS).map(|list| list_line(list, size, now)));
+        if lists.len() + called.len() > MAX_LISTS {
             let mut line = ScreenLine::new(size);
-            line.push(DIM, &format!("… and {} more lists", lists.len() - MAX_LISTS));
+            line.push(DIM, &format!("… and {} more lists", lists.len() + called.len() - MAX_LISTS));
             lines.push(line);
         }
         // The state of a loop is drawn already. The oldest work comes first, so that slow work keeps its line.
@@ -321,7 +339,8 @@ fn limits_line(turns: &LoopProgress, limits: &LoopLimits, size: ScreenSize, now:
 }
 
 /// `map  ━━━━━━━━╌╌╌╌╌╌╌╌  4312 of 100000  3 failed  812/s  2m05s left`
-fn list_line(plan: &Plan, list: &ListProgress, size: ScreenSize, now: Millis) -> ScreenLine {
+fn list_line(shown: DrawnList<'_>, size: ScreenSize, now: Millis) -> ScreenLine {
+    let DrawnList { plan, prefix, list } = shown;
     let mut line = ScreenLine::new(size);
     let (done, total) = (list.done(), list.total);
     let count = format!("  {done} of {total}");
@@ -334,7 +353,7 @@ fn list_line(plan: &Plan, list: &ListProgress, size: ScreenSize, now: Millis) ->
         let _ = write!(rest, "  {} left", whole_seconds(left));
     }
     let failed = if list.failed > 0 { format!("  {} failed", list.failed) } else { String::new() };
-    let name = visible(&step_label(plan, &list.at));
+    let name = visible(&format!("{prefix}{}", step_label(plan, &list.at)));
     line.push(BOLD, &name).push(PLAIN, "  ");
     let words = count.width() + failed.width() + rest.width();
     let width = line.room().saturating_sub(words).min(BAR_WIDTH);

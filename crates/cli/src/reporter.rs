@@ -48,12 +48,12 @@ pub(crate) use self::used::spend_text;
 use self::used::{budgets_text, used_by};
 use crate::arguments::TraceFormat;
 use crate::failure_output::{printed_lines, reply_lines};
-use crate::live::LiveView;
+use crate::live::{DrawnList, LiveView};
 use crate::printing::print_styled_line;
 use crate::progress::Progress;
 use crate::remarks::Remarks;
 use crate::report::{first_line, guard, visible};
-use crate::screen::Screen;
+use crate::screen::{Screen, cut};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -73,6 +73,12 @@ const SHOWN_WAIT: Duration = Duration::from_secs(1);
 
 /// The maximum width of the names of exports; values stand behind them.
 const MAX_EXPORT_WIDTH: usize = 32;
+
+/// The width of what stands beside the label on the line of a result: the mark, the time and an arrow.
+const LINE_HEAD_WIDTH: usize = 14;
+
+/// The width of a value on the narrowest terminal.
+const SHORTEST_VALUE: usize = 16;
 
 /// The minimum time between two lines about the progress of a list, in milliseconds.
 const PROGRESS_INTERVAL: Millis = 10_000;
@@ -233,8 +239,17 @@ impl<'a> Reporter<'a> {
     /// Draws the block of progress again.
     pub(crate) fn redraw(&mut self) {
         if let LineSink::Terminal(live) = &mut self.sink {
-            live.draw(&self.plan, &self.progress);
+            let mut called = Vec::new();
+            self.called.values().for_each(|run| run.collect_lists(&mut called));
+            live.draw(&self.plan, &self.progress, &called);
         }
+    }
+
+    /// Adds the lists of this run, which a step called, and of the runs that its steps called.
+    fn collect_lists<'l>(&'l self, lists: &mut Vec<DrawnList<'l>>) {
+        let (plan, prefix) = (&*self.plan, &*self.column.prefix);
+        lists.extend(self.progress.active_lists().map(|list| DrawnList { plan, prefix, list }));
+        self.called.values().for_each(|run| run.collect_lists(lists));
     }
 
     /// Removes the block of progress, so that something else can be printed.
@@ -385,7 +400,7 @@ impl<'a> Reporter<'a> {
             }
             // One that had to wait just goes on.
             EventKind::Started { rerun: true, .. } if !was_held => {
-                let note = "was running at the crash, runs again";
+                let note = "had begun and not ended, runs again";
                 self.line(&event.at, LineHead::new(DIM, "↻", ""), note);
             }
             EventKind::Decided { .. }
@@ -406,7 +421,7 @@ impl<'a> Reporter<'a> {
             ExchangeKind::Call => {
                 let arguments = output.meta.get(names::PARAMETERS).map(preview).unwrap_or_default();
                 let result = match output.status {
-                    Status::Completed => self.result_of(output),
+                    Status::Completed => self.result_of(at, output),
                     _ => format!("✗ {}", first_line(&error_of(output))),
                 };
                 let note = format!("{} {arguments} {result}", text(names::TOOL_NAME));
@@ -462,7 +477,7 @@ impl<'a> Reporter<'a> {
         let is_named = is_agent || step.is_some_and(|step| step.id.is_some() || step.capture.is_some());
         let note = match (is_map, is_named) {
             (true, _) => counts_of(output),
-            (false, true) => self.result_of(output),
+            (false, true) => self.result_of(&event.at, output),
             (false, false) => String::new(),
         };
         let time = time_of(output);
@@ -525,9 +540,18 @@ impl<'a> Reporter<'a> {
         self.line(&list.unwrap_or_else(|| at.clone()), LineHead::new(OPEN, "·", ""), &note);
     }
 
-    /// What a step left, with what it used.
-    fn result_of(&self, output: &Output) -> String {
-        format!("→ {}{}", self.shown(output), used_by(output))
+    /// What a step left, with what it used, for its line. On a terminal the line is cut rather than broken.
+    fn result_of(&self, at: &Address, output: &Output) -> String {
+        let (shown, used) = (visible(&self.shown(output)), used_by(output));
+        let label = self.column.label(&self.plan, at).width().max(self.column.width);
+        let beside = label + LINE_HEAD_WIDTH + used.width();
+        match (&self.sink, shown.width()) {
+            (LineSink::Terminal(_), width) if beside + width >= Screen::size().columns => {
+                let room = Screen::size().columns.saturating_sub(beside + 2);
+                format!("→ {}…{used}", cut(&shown, room.max(SHORTEST_VALUE)))
+            }
+            _ => format!("→ {shown}{used}"),
+        }
     }
 
     /// What a step left, as a line shows it.
@@ -799,7 +823,7 @@ fn ends_output(kind: &EventKind) -> bool {
     )
 }
 
-fn is_map(action: &Action) -> bool {
+pub(crate) fn is_map(action: &Action) -> bool {
     matches!(action, Action::ForEach(each) if each.is_map)
 }
 
@@ -837,7 +861,7 @@ fn indented(lines: Vec<String>) -> Vec<String> {
 }
 
 /// The number of items that ended in each way: `998 of 1000 items, 2 failed`.
-fn counts_of(output: &Output) -> String {
+pub(crate) fn counts_of(output: &Output) -> String {
     let count = |name: &str| output.meta.get(name).and_then(Value::as_i64).unwrap_or(0);
     let (total, failed, skipped) = (count("total"), count("failed"), count("skipped"));
     let mut text = format!("{} of {}", count("successful"), words::count(total, "item"));

@@ -1,14 +1,22 @@
-//! Tables for people: rows with aligned columns.
+//! Tables for people: rows with aligned columns, which fit the terminal that they are shown on.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::visible;
+use crate::screen::{Screen, cut};
 
 /// The width up to which a column is padded.
 const MAX_PADDED_WIDTH: usize = 64;
+
+/// The width below which no column is cut.
+const LEAST_WIDTH: usize = 16;
+
+/// The indent of a last cell that has a line of its own.
+const FURTHER_INDENT: &str = "    ";
 
 /// Rows of aligned columns; the last column is not padded.
 #[derive(Default)]
@@ -22,29 +30,124 @@ impl Table {
         self.rows.push(cells.into_iter().map(|(style, text)| (style, visible(&text))).collect());
     }
 
-    /// The lines of the table, each with an indent.
+    /// The lines of the table, each with an indent, for stdout: on a terminal no wider than that is, if possible.
     pub(crate) fn text(&self, indent: &str) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|(_, text)| text.width().min(MAX_PADDED_WIDTH)).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let columns = std::io::stdout().is_terminal().then(|| Screen::size().columns);
+        self.text_within(indent, columns.unwrap_or(usize::MAX))
+    }
+
+    /// The lines of the table: where they would be wider than the room, wide columns are cut and a last cell that does
+    /// not fit has a line of its own.
+    fn text_within(&self, indent: &str, room: usize) -> String {
+        let widths = self.widths(room.saturating_sub(indent.width()));
         let mut out = String::new();
         for row in &self.rows {
             let mut line = indent.to_owned();
+            let mut filled = line.width();
             let last = row.iter().rposition(|(_, text)| !text.is_empty());
             for (at, (style, text)) in row.iter().enumerate().take(last.map_or(0, |last| last + 1)) {
+                let is_last = Some(at) == last;
+                if is_last && at > 0 && filled + text.width() > room {
+                    out.push_str(line.trim_end());
+                    out.push('\n');
+                    line = format!("{indent}{FURTHER_INDENT}");
+                }
+                let text = if is_last { text.clone() } else { fitted(text, widths[at]) };
                 // Writing into a text cannot fail.
                 let _ = write!(line, "{style}{text}{style:#}");
-                if Some(at) != last {
+                if !is_last {
                     let pad = widths[at].saturating_sub(text.width()) + 2;
                     let _ = write!(line, "{:pad$}", "");
+                    filled += text.width() + pad;
                 }
             }
             out.push_str(line.trim_end());
             out.push('\n');
         }
         out
+    }
+
+    /// The width of each column. If the columns but the last do not fit the room, the widest are cut.
+    fn widths(&self, room: usize) -> Vec<usize> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|(_, text)| text.width().min(MAX_PADDED_WIDTH)).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = (0..columns).map(width).collect();
+        let Some((_, inner)) = widths.split_last_mut() else { return widths };
+        loop {
+            let excess = inner.iter().map(|width| width + 2).sum::<usize>().saturating_sub(room);
+            match inner.iter_mut().max() {
+                Some(widest) if excess > 0 && *widest > LEAST_WIDTH => *widest -= 1,
+                _ => return widths,
+            }
+        }
+    }
+}
+
+/// A text that is cut where its column ends; as it is where nothing has to fit.
+fn fitted(text: &str, width: usize) -> String {
+    if text.width() <= width || width >= MAX_PADDED_WIDTH {
+        return text.to_owned();
+    }
+    format!("{}…", cut(text, width.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: &[&[&str]]) -> Table {
+        let mut table = Table::default();
+        for row in rows {
+            table.row(row.iter().map(|cell| (Style::new(), (*cell).to_owned())));
+        }
+        table
+    }
+
+    const ROWS: &[&[&str]] = &[
+        &[
+            "name",
+            "= \"a text that is rather long for a line\"",
+            "text",
+            "set by `name`, event 3; read by `other`",
+        ],
+        &["n", "= 1", "int", "input"],
+    ];
+
+    #[test]
+    fn a_table_that_fits_is_aligned() {
+        let text = table(ROWS).text_within("", 200);
+        assert_eq!(
+            text,
+            "name  = \"a text that is rather long for a line\"  text  set by `name`, event 3; read by `other`\n\
+             n     = 1                                         int   input\n"
+        );
+    }
+
+    #[test]
+    fn a_last_cell_that_does_not_fit_has_its_own_line() {
+        let text = table(ROWS).text_within("", 70);
+        assert_eq!(
+            text,
+            "name  = \"a text that is rather long for a line\"  text\n\
+             \x20   set by `name`, event 3; read by `other`\n\
+             n     = 1                                         int   input\n"
+        );
+    }
+
+    #[test]
+    fn wide_columns_are_cut_where_there_is_less_room() {
+        let text = table(ROWS).text_within("", 40);
+        assert_eq!(
+            text,
+            "name  = \"a text that is rathe…  text\n\
+             \x20   set by `name`, event 3; read by `other`\n\
+             n     = 1                       int\n\
+             \x20   input\n"
+        );
+        let widest = table(ROWS).text_within("", 1);
+        assert!(widest.lines().all(|line| line.len() > 1), "{widest}");
     }
 }

@@ -247,7 +247,8 @@ fn of_change(change: &Change) -> AssignedValue {
     }
 }
 
-/// The last value of each name of the run, and of each item.
+/// The last value of each name of the run, and of each item: names in the order in which they were first set, the items
+/// of a name in theirs.
 fn latest(settings: Vec<AssignedValue>) -> Vec<AssignedValue> {
     let mut last: Vec<AssignedValue> = Vec::new();
     let mut places: BTreeMap<(String, Vec<u64>), usize> = BTreeMap::new();
@@ -261,6 +262,11 @@ fn latest(settings: Vec<AssignedValue>) -> Vec<AssignedValue> {
             }
         }
     }
+    let mut firsts = BTreeMap::new();
+    for (at, setting) in last.iter().enumerate() {
+        firsts.entry(setting.name.clone()).or_insert(at);
+    }
+    last.sort_by_cached_key(|setting| (firsts[&setting.name], setting.at.items().collect::<Vec<u64>>()));
     last
 }
 

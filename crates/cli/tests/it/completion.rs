@@ -10,7 +10,7 @@ const WORK: &str = "inputs:
   city: {type: text, default: Bonn}
   count: {type: int, default: 3}
 steps:
-  - {id: build, shell: echo built}
+  - {id: build, shell: echo built, capture: greeting}
   - {id: test, shell: echo tested}
   - shell: echo without a name
 ";
@@ -52,6 +52,13 @@ fn the_project_is_known_to_the_shell() {
     assert_eq!(offered(&project, &["threadline", "logs", &run, "build", "t"]), ["test"]);
     assert_eq!(offered(&project, &["threadline", "run", "work.yaml", "--input", "c"]), ["city=", "count="]);
     assert_eq!(offered(&project, &["threadline", "exp"]), ["explain", "expect"]);
+    assert_eq!(offered(&project, &["threadline", "graph", "w"]), ["work.yaml"]);
+    assert_eq!(offered(&project, &["threadline", "graph", "la"]), ["last"]);
+    assert_eq!(offered(&project, &["threadline", "runs", "--workflow", ""]), ["work"]);
+    let names = ["inputs.city", "inputs.count", "build", "greeting", "test"];
+    assert_eq!(offered(&project, &["threadline", "vars", "last", ""]), names);
+    project.write("reads.yaml", b"imports: {built: work}\nsteps:\n  - value: ${imports.built}\n");
+    assert_eq!(offered(&project, &["threadline", "run", "reads.yaml", "--import", ""]), ["built="]);
     assert_eq!(offered(&project, &["threadline", "runs", "--status", "comp"]), ["completed"]);
 }
 

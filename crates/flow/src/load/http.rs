@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_lang::{Template, Type};
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Template, Type, Value};
 
 use super::read::{LocatedNode, ObjectFields, WorkflowLoader, shown, span_of};
 use crate::checks::Check;
@@ -47,6 +48,13 @@ impl WorkflowLoader {
     }
 
     fn read_request(&mut self, place: LocatedNode<'_>) -> Option<Http> {
+        if let Some(url) = place.node.value.as_str() {
+            let request = format!("{{url: {}}}", Value::from(url).to_json(JsonStyle::Compact));
+            let problem = Check::WrongType
+                .at(span_of(place.node), format!("`http` is an object, not the text `{url}`"));
+            self.report(problem.replace(format!("write `http: {request}`"), request));
+            return None;
+        }
         let inner = self.read_fields(place, &HTTP)?;
         let method = self.read_choice(&inner, "method");
         let url = self.read_template_of(&inner, "url");

@@ -205,6 +205,13 @@ impl WorkflowLoader {
                     let message = "`expect` has nothing to check: a `fail` step never succeeds";
                     self.report(Check::KeyNotHere.at(found.entry.key_span, message).hint("remove it"));
                 }
+                let place = fields.get("fail")?;
+                if place.node.value.as_str().is_some_and(|text| text.trim().is_empty()) {
+                    let problem =
+                        Check::WrongType.at(place.node.span, "`fail` needs a message, but is empty");
+                    self.report(problem.hint("say why the step fails: `fail: the report has no totals`"));
+                    return None;
+                }
                 Some(Action::Fail(self.read_template_of(fields, "fail")?))
             }
             ActionName::Workflow => self.read_call(fields),

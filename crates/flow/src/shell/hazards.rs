@@ -842,7 +842,7 @@ pub(super) static UNQUOTED_VARIABLE: Hazard = Hazard {
     programs: &[],
     selector: ArgSelector::Syntax,
     rule: HazardRule::Warn,
-    fix: "quote the variable: `\"$F\"`",
+    fix: "put double quotes around the variable, as in `\"$F\"`",
     example: "F=${v}; ls $F",
 };
 

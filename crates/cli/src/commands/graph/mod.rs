@@ -19,6 +19,7 @@ use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::CommandFailure;
 use crate::inputs;
 use crate::prepare::{plan_file, problem_reports};
+use crate::reporter::{counts_of, is_map};
 
 /// A drawing of the steps of a workflow and of what each waits for.
 pub(super) struct GraphDrawing {
@@ -34,6 +35,27 @@ pub(super) struct DrawnNode {
     pub(super) kind: &'static str,
     /// How it ended, if a run is drawn.
     pub(super) status: Option<Status>,
+    /// How many of its items ended in which way, if a run is drawn in which a map has ended.
+    pub(super) items: Option<String>,
+}
+
+impl DrawnNode {
+    /// The second line of a box that also says how the step ended. The colour of a map says it.
+    pub(super) fn kind_and_end(&self) -> String {
+        let end = self.items.as_deref().or(self.status.map(Status::name));
+        end.map_or_else(|| self.kind.to_owned(), |end| format!("{}, {end}", self.kind))
+    }
+
+    /// The second line of a box whose colour says how the step ended.
+    pub(super) fn kind_and_items(&self) -> String {
+        self.items.as_ref().map_or_else(|| self.kind.to_owned(), |items| format!("{}, {items}", self.kind))
+    }
+}
+
+/// How a step of a run ended.
+struct StepEnd {
+    status: Status,
+    items: Option<String>,
 }
 
 /// An arrow from one step to another.
@@ -97,16 +119,21 @@ fn picture(call: &GraphArguments) -> Result<Picture, CommandFailure> {
     if let Some(drawing) = draw_loop(&history)? {
         return Ok(Picture::Loop(drawing));
     }
-    let mut statuses: BTreeMap<usize, Status> = BTreeMap::new();
+    let mut ends: BTreeMap<usize, StepEnd> = BTreeMap::new();
     history.each(|_, event| {
         let is_step = event.at.outermost().is_some_and(|step| step == event.at);
         let position = event.at.outermost_position(&history.plan).filter(|_| is_step);
         if let (Some(position), Some(output)) = (position, output_of(event)) {
-            statuses.insert(position, output.status);
+            let step = event.at.step(&history.plan).map(|step| &history.plan.steps[step as usize].step);
+            let is_map = step.is_some_and(|step| is_map(&step.action));
+            ends.insert(
+                position,
+                StepEnd { status: output.status, items: is_map.then(|| counts_of(output)) },
+            );
         }
         Ok(())
     })?;
-    Ok(Picture::Steps(of_plan(&history.plan, &statuses)))
+    Ok(Picture::Steps(of_plan(&history.plan, &ends)))
 }
 
 /// Draws the states of a run and the routes it took, if it is the run of a loop.
@@ -127,16 +154,21 @@ pub(super) fn loop_text(history: &History<'_>) -> Result<Option<String>, Command
     Ok(draw_loop(history)?.map(|drawing| drawing.text()))
 }
 
-fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> GraphDrawing {
+fn of_plan(plan: &Plan, ends: &BTreeMap<usize, StepEnd>) -> GraphDrawing {
     let list = &plan.lists[0];
     let nodes = list.steps.iter().enumerate().map(|(at, number)| {
         let planned = &plan.steps[*number as usize];
-        let status = statuses.get(&at).copied();
+        let end = ends.get(&at);
         let kind = match &planned.step.action {
             Action::ForEach(each) if each.is_map => "map",
             action => action.name().key(),
         };
-        DrawnNode { label: planned.label.to_string(), kind, status }
+        DrawnNode {
+            label: planned.label.to_string(),
+            kind,
+            status: end.map(|end| end.status),
+            items: end.and_then(|end| end.items.clone()),
+        }
     });
     let nodes: Vec<DrawnNode> = nodes.collect();
     let mut edges = Vec::new();

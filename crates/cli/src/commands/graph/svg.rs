@@ -84,14 +84,16 @@ pub(super) fn svg(drawing: &GraphDrawing) -> String {
             None => ("white", "#455a64", "", "#1b1b1b"),
         };
         let wide = node_width(drawing, at);
+        let below = node.kind_and_end();
         let status = node.status.map_or(String::new(), |status| format!(", {}", status.name()));
+        let items = node.items.as_ref().map_or(String::new(), |items| format!(", {items}"));
         let radius = if node.kind == "condition" { HEIGHT / 2.0 } else { 6.0 };
         let _ = writeln!(
             out,
-            "<g><title>{}: {}{status}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{wide:.1}\" height=\"{HEIGHT}\" \
+            "<g><title>{}: {}{status}{items}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{wide:.1}\" height=\"{HEIGHT}\" \
              rx=\"{radius}\" fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"1.5\"{dash}/>\
              <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"{text}\">{}</text>\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#757575\" font-size=\"10\">{}{status}</text></g>",
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#757575\" font-size=\"10\">{below}</text></g>",
             xml(&node.label),
             node.kind,
             x - wide / 2.0,
@@ -99,7 +101,6 @@ pub(super) fn svg(drawing: &GraphDrawing) -> String {
             y - 3.0,
             xml(&shortened(&node.label)),
             y + 12.0,
-            node.kind,
         );
     }
     out.push_str("</svg>\n");
@@ -115,7 +116,7 @@ pub(super) fn shortened(label: &str) -> String {
 
 fn node_width(drawing: &GraphDrawing, at: usize) -> f64 {
     let node = &drawing.nodes[at];
-    let below = node.kind.len() + node.status.map_or(0, |status| status.name().len() + 2);
+    let below = node.kind_and_end().len();
     let characters = shortened(&node.label).width().max(below * 4 / 5).max(6);
     // A label has at most some dozens of characters.
     f64::from(u32::try_from(characters).unwrap_or(u32::MAX)) * CHARACTER + 20.0

@@ -17,12 +17,16 @@ pub(super) fn text(drawing: &GraphDrawing) -> String {
         into.entry(edge.to).or_default().push(edge);
     }
     let ran = drawing.nodes.iter().any(|node| node.status.is_some());
+    let has_items = drawing.nodes.iter().any(|node| node.items.is_some());
     for at in order(drawing) {
         let node = &drawing.nodes[at];
         let plain = |text: &str| (Style::new(), text.to_owned());
         let mut cells = vec![plain(&node.label), plain(node.kind)];
         if ran {
             cells.push(plain(node.status.map_or("did not run", Status::name)));
+        }
+        if has_items {
+            cells.push(plain(node.items.as_deref().unwrap_or_default()));
         }
         let sources = into.get(&at).into_iter().flatten().map(|edge| source(drawing, edge));
         let sources: Vec<String> = sources.collect();
@@ -79,7 +83,7 @@ fn class(status: Option<Status>) -> &'static str {
 pub(super) fn mermaid(drawing: &GraphDrawing) -> String {
     let mut out = String::from("flowchart TD\n");
     for (at, node) in drawing.nodes.iter().enumerate() {
-        let label = mermaid_text(&format!("{}<br/>{}", node.label, node.kind));
+        let label = mermaid_text(&format!("{}<br/>{}", node.label, node.kind_and_items()));
         let (open, close) = if node.kind == "condition" { ("{", "}") } else { ("[", "]") };
         // Writing into a text cannot fail.
         let _ = writeln!(out, "  n{at}{open}\"{label}\"{close}");
@@ -131,7 +135,7 @@ pub(super) fn dot(drawing: &GraphDrawing) -> String {
             Some(Status::Cancelled) => ", color=\"#f9a825\", fillcolor=\"#fff8e1\"",
             None => "",
         };
-        let label = quoted(&format!("{}\n{}", node.label, node.kind));
+        let label = quoted(&format!("{}\n{}", node.label, node.kind_and_items()));
         let _ =
             writeln!(out, "  n{at} [label={label}{shape}{colours}, class={}]", quoted(class(node.status)));
     }

@@ -139,9 +139,9 @@ fn every_function_of_the_design_is_there() {
         trim split join replace starts_with ends_with contains matches lines slug keys values items first last \
         reverse sort sort_by unique flatten where each group_by collect from_json to_json from_yaml to_yaml url \
         base64 sha256 format_date duration extract seconds_between json words as_file raw";
-    let mut names: Vec<&str> = names.split_whitespace().collect();
-    names.sort_unstable();
-    assert_eq!(FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>(), names);
+    for name in names.split_whitespace() {
+        assert!(FUNCTIONS.iter().any(|function| function.name == name), "{name} is missing");
+    }
 }
 
 #[test]

@@ -50,8 +50,13 @@ impl LockedFile {
 
     /// Writes the id of this process into the file, for people who meet the lock.
     pub(crate) fn sign(&mut self) -> io::Result<()> {
-        self.file.set_len(0)?;
-        write!(self.file, "{}", std::process::id())
+        let id = std::process::id().to_string();
+        self.file.write_all(id.as_bytes())?;
+        // Some file systems write a file to the disk when it is closed after it was cut to nothing, which takes milliseconds.
+        if self.file.metadata()?.len() > id.len() as u64 {
+            self.file.set_len(id.len() as u64)?;
+        }
+        Ok(())
     }
 
     /// The open file.

@@ -50,9 +50,7 @@ impl Store {
     /// removes no value, if the journal is damaged.
     pub fn sweep(&self) -> Result<StoreSweep, StoreError> {
         let mut sweep = StoreSweep::default();
-        for run in self.reader().with_connection(runs_without_row)? {
-            sweep.events += self.sweep_events(run)?;
-        }
+        sweep.events = self.sweep_events(&self.reader().with_connection(runs_without_row)?)?;
         let mut marked = ReferencedValues::new(self.location.clone());
         self.reader().with_connection(|connection| marked.advance(connection))?;
         let marked = Arc::new(Mutex::new(marked));
@@ -80,21 +78,16 @@ impl Store {
         answer.ok_or(StoreError::Closed)
     }
 
-    /// Removes the events of a run that has no row any more. The number of a run is never given to another.
-    fn sweep_events(&self, run: i64) -> Result<u64, StoreError> {
-        let (first, last) = event_ids(run)?;
-        let mut removed = 0;
-        loop {
-            let deleted = self.change(false, move |connection| {
-                let delete = "DELETE FROM event WHERE id IN \
-                              (SELECT id FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3)";
-                Ok(connection.prepare_cached(delete)?.execute(params![first, last, EVENTS_AT_ONCE])?)
-            })?;
+    /// Removes the events of runs that have no row any more. The number of a run is never given to another.
+    fn sweep_events(&self, runs: &[i64]) -> Result<u64, StoreError> {
+        let (mut removed, mut rest) = (0, runs);
+        while !rest.is_empty() {
+            let now = rest[..rest.len().min(EVENTS_AT_ONCE)].to_vec();
+            let (deleted, emptied) = self.change(false, move |connection| delete_events(connection, &now))?;
             removed += deleted as u64;
-            if deleted < EVENTS_AT_ONCE {
-                return Ok(removed);
-            }
+            rest = &rest[emptied..];
         }
+        Ok(removed)
     }
 
     /// Removes values in the table that nobody needs.
@@ -170,6 +163,24 @@ impl Store {
         self.change(true, |_| Ok(()))?;
         Ok(can_shrink)
     }
+}
+
+/// Deletes events of some runs, as many as one transaction may. Returns how many, and of how many of the runs none is left.
+fn delete_events(connection: &Connection, runs: &[i64]) -> Result<(usize, usize), StoreError> {
+    let delete = "DELETE FROM event WHERE id IN \
+                  (SELECT id FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3)";
+    let mut delete = connection.prepare_cached(delete)?;
+    let mut deleted = 0;
+    for (emptied, run) in runs.iter().enumerate() {
+        let (first, last) = event_ids(*run)?;
+        let room = EVENTS_AT_ONCE - deleted;
+        let count = delete.execute(params![first, last, room])?;
+        deleted += count;
+        if count == room {
+            return Ok((deleted, emptied));
+        }
+    }
+    Ok((deleted, runs.len()))
 }
 
 /// Gives some free pages back. Returns whether there are more.

@@ -480,12 +480,9 @@ impl Cleaning {
         let mut text = match (count, is_dry) {
             (0, _) => "no run to remove\n".to_owned(),
             (_, true) => format!("{} would be removed\n", words::count(count, "run")),
-            (_, false) => format!(
-                "removed {}; the store takes {}, before it took {}\n",
-                words::count(count, "run"),
-                size_text(after),
-                size_text(before)
-            ),
+            (_, false) => {
+                format!("removed {}; {}\n", words::count(count, "run"), size_change_text(before, after))
+            }
         };
         for (FilesRemoved { count, bytes }, noun) in [(self.answers, "kept answer"), (self.threads, "thread")]
         {
@@ -500,6 +497,16 @@ impl Cleaning {
             }
         }
         text
+    }
+}
+
+/// What the store takes, and how much less that is than before.
+fn size_change_text(before: u64, after: u64) -> String {
+    let now = size_text(after);
+    match before.saturating_sub(after) {
+        // Others may have written meanwhile, and a file of the journal has a least size.
+        0 => format!("the store takes {now}, which is no less than before: new runs use what became free"),
+        freed => format!("the store takes {now}, {} less than before", size_text(freed)),
     }
 }
 

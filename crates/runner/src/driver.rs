@@ -745,12 +745,18 @@ impl DrivenRun<'_> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(decisions);
     }
 
-    /// Records an event. An envelope in it need not be loaded again.
+    /// Records an event. An envelope in it need not be loaded again, nor need what an earlier run left.
     fn record(&self, recording: Recording) -> Result<Seq, DriveError> {
         let Recording { at, kind, durability, envelope } = recording;
+        let earlier = match &kind {
+            EventKind::Finished { output, kept: Some(_), .. } => Some(output.clone()),
+            _ => None,
+        };
         self.append(vec![(at, kind)], durability, |seq| {
             if let Some(envelope) = envelope {
                 self.values.keep_output(seq, &Arc::new(envelope));
+            } else if let Some(output) = earlier {
+                self.values.keep_earlier(seq, output);
             }
         })
     }

@@ -30,6 +30,8 @@ use crate::reload::{self, PlanError};
 pub struct EarlierRun<'s> {
     reader: &'s JournalReader,
     run: RunId,
+    /// The number of its events.
+    events: Seq,
     /// That of the run at hand, and that of the earlier run.
     plans: (Arc<Plan>, Arc<Plan>),
     /// Whether the commits of its items are kept.
@@ -54,7 +56,15 @@ pub struct EarlierRun<'s> {
     definitions: BTreeMap<EcoString, Vec<Answer>>,
     /// What each thread had when the run continued it first.
     threads: Vec<Computed>,
+    /// The events that were read last.
+    pages: Mutex<VecDeque<(Seq, Vec<Event>)>>,
 }
+
+/// The number of events that are read together: what is kept was recorded in about the order in which it is asked for.
+const EVENTS_AT_ONCE: Seq = 128;
+
+/// The number of such pages that are held.
+const PAGES: usize = 8;
 
 #[derive(Clone, Copy)]
 struct CompletedAttempt {
@@ -144,6 +154,7 @@ impl<'s> EarlierRun<'s> {
         let mut found = Self {
             reader,
             run: run.clone(),
+            events: info.events,
             plans: (Arc::clone(plan), Arc::new(earlier)),
             keeps_commits: false,
             steps,
@@ -157,6 +168,7 @@ impl<'s> EarlierRun<'s> {
             paths: BTreeMap::new(),
             definitions: BTreeMap::new(),
             threads: Vec::new(),
+            pages: Mutex::default(),
         };
         found.index()?;
         Ok(found)
@@ -301,6 +313,25 @@ impl<'s> EarlierRun<'s> {
         Ok(())
     }
 
+    /// An event of the run.
+    fn event(&self, seq: Seq) -> Result<Event, JournalError> {
+        let first = (seq - 1) / EVENTS_AT_ONCE * EVENTS_AT_ONCE + 1;
+        let place = usize::try_from(seq - first).unwrap_or(usize::MAX);
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, page)) = pages.iter().find(|(known, _)| *known == first) {
+            return page
+                .get(place)
+                .cloned()
+                .ok_or_else(|| JournalError::Value(format!("there is no event {seq}")));
+        }
+        let numbers: Vec<Seq> = (first..first + EVENTS_AT_ONCE).filter(|seq| *seq <= self.events).collect();
+        let page = self.reader.events_at(&self.run, &numbers).collect::<Result<Vec<Event>, _>>()?;
+        let found = page.get(place).cloned();
+        pages.truncate(PAGES - 1);
+        pages.push_front((first, page));
+        found.ok_or_else(|| JournalError::Value(format!("there is no event {seq}")))
+    }
+
     fn note_condition(&mut self, at: &Address, seq: Seq, computed: &[Computed]) {
         if computed.is_empty() {
             self.conditions.remove(at);
@@ -335,7 +366,7 @@ impl<'s> EarlierRun<'s> {
         let pairing = if let Some(pairing) = lists.pairings().get(list) {
             pairing
         } else {
-            let EventKind::Expanded { items, .. } = self.reader.event(&self.run, *of)?.kind else {
+            let EventKind::Expanded { items, .. } = self.event(*of)?.kind else {
                 return Ok(None);
             };
             lists.pairings().keep(list, ItemPairing::new(self.reader, &lists.items(list)?, &items)?)
@@ -370,7 +401,7 @@ impl<'s> EarlierRun<'s> {
             Evaluated::Exports => None,
         };
         let Some(seq) = seq else { return Ok(None) };
-        let what = self.reader.event(&self.run, *seq)?.kind;
+        let what = self.event(*seq)?.kind;
         let mut maker = self.maker(*seq);
         let mut details = Value::NULL;
         let computed = match &what {
@@ -391,13 +422,12 @@ impl<'s> EarlierRun<'s> {
 
     fn completed(&self, at: &Address) -> Result<Option<EarlierResult>, DriveError> {
         let Some(attempt) = self.attempts.get(at) else { return Ok(None) };
-        let EventKind::Finished { output, kept, .. } = self.reader.event(&self.run, attempt.ended)?.kind
-        else {
+        let EventKind::Finished { output, kept, .. } = self.event(attempt.ended)?.kind else {
             return Ok(None);
         };
         let (maker, computed, work) = match kept {
             Some(kept) => (kept.maker, kept.computed, Some(kept.work)),
-            None => match self.reader.event(&self.run, attempt.started)?.kind {
+            None => match self.event(attempt.started)?.kind {
                 EventKind::Started { computed, work, .. } => (self.maker(attempt.ended), computed, work),
                 _ => return Ok(None),
             },
@@ -420,7 +450,7 @@ impl<'s> EarlierRun<'s> {
     ) -> Result<Option<RunId>, DriveError> {
         let Some(found) = self.execution(lists, at, path)? else { return Ok(None) };
         let Some(seq) = self.calls.get(&found) else { return Ok(None) };
-        let event = self.reader.event(&self.run, *seq)?;
+        let event = self.event(*seq)?;
         let run = if let EventKind::Started { as_of, .. } = &event.kind {
             let started = RunId::new(self.run.started())?;
             Some(RunId::called(&started, &self.run, found.as_str(), *as_of, 0)?)

@@ -37,7 +37,8 @@ pub struct Values<'s> {
 
 #[derive(Default)]
 struct ValueCache {
-    entries: BTreeMap<Seq, Entry>,
+    /// Each with about so many bytes.
+    entries: BTreeMap<Seq, (Entry, u64)>,
     order: VecDeque<Seq>,
     bytes: u64,
 }
@@ -45,6 +46,8 @@ struct ValueCache {
 #[derive(Clone)]
 enum Entry {
     Output(Arc<Envelope>),
+    /// One whose values were recorded before this run began.
+    Kept(Arc<Output>),
     List(Value),
     Chunks(Arc<ChunkReader>),
 }
@@ -57,8 +60,10 @@ impl<'s> Values<'s> {
 
     /// The output that an event recorded.
     pub fn output(&self, seq: Seq) -> Result<Arc<Envelope>, JournalError> {
-        if let Some(Entry::Output(output)) = self.kept(seq) {
-            return Ok(output);
+        match self.kept(seq) {
+            Some(Entry::Output(output)) => return Ok(output),
+            Some(Entry::Kept(output)) => return load_envelope(self.reader, &output).map(Arc::new),
+            _ => {}
         }
         let event = self.reader.event(&self.run, seq)?;
         let envelope = match (&event.kind, output_of(&event)) {
@@ -101,9 +106,19 @@ impl<'s> Values<'s> {
 
     /// Keeps an output that is known already.
     pub fn keep_output(&self, seq: Seq, envelope: &Arc<Envelope>) {
-        let entry = Entry::Output(Arc::clone(envelope));
-        let size = entry.size();
-        self.keep(seq, entry, size);
+        let size = envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + OUTPUT;
+        self.keep(seq, Entry::Output(Arc::clone(envelope)), size);
+    }
+
+    /// Keeps an output that stands in an event of an earlier run, too: whoever reads it need not wait for the event.
+    pub fn keep_earlier(&self, seq: Seq, output: Output) {
+        let data = [Some(&output.value), output.output.as_ref(), output.stderr.as_ref()];
+        let here = data.into_iter().flatten().map(|datum| match datum {
+            Datum::Here(value) => value.size(),
+            Datum::Stored { .. } => 0,
+        });
+        let size = here.sum::<u64>() + OUTPUT;
+        self.keep(seq, Entry::Kept(Arc::new(output)), size);
     }
 
     /// Keeps a list that is known already.
@@ -117,33 +132,26 @@ impl<'s> Values<'s> {
     }
 
     fn kept(&self, seq: Seq) -> Option<Entry> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).entries.get(&seq).cloned()
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entries
+            .get(&seq)
+            .map(|(entry, _)| entry.clone())
     }
 
     fn keep(&self, seq: Seq, entry: Entry, size: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *kept;
-        if kept.entries.insert(seq, entry).is_none() {
+        if kept.entries.insert(seq, (entry, size)).is_none() {
             kept.order.push_back(seq);
             kept.bytes += size;
         }
         while kept.bytes > MAX_KEPT && kept.order.len() > 1 {
             let Some(oldest) = kept.order.pop_front() else { break };
-            if let Some(dropped) = kept.entries.remove(&oldest) {
-                kept.bytes = kept.bytes.saturating_sub(dropped.size());
+            if let Some((_, size)) = kept.entries.remove(&oldest) {
+                kept.bytes = kept.bytes.saturating_sub(size);
             }
-        }
-    }
-}
-
-impl Entry {
-    fn size(&self) -> u64 {
-        match self {
-            Self::Output(envelope) => {
-                envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + OUTPUT
-            }
-            Self::List(list) => list.size(),
-            Self::Chunks(_) => 0,
         }
     }
 }
@@ -162,7 +170,7 @@ impl Load for &Values<'_> {
                 let index = usize::try_from(item.index).unwrap_or(usize::MAX);
                 list.as_list().and_then(|items| items.get(index)).cloned()
             }
-            Entry::Output(_) => None,
+            Entry::Output(_) | Entry::Kept(_) => None,
         };
         found.ok_or_else(|| JournalError::Value(format!("event {} has no item {}", item.list, item.index)))
     }

@@ -212,8 +212,11 @@ fn continue_run(
     let project = return_to(&found, &history.started, &plan)?;
     // Nobody else drives the earlier run as long as this one keeps its results.
     let _earlier_lease = take_lease(&store, &history.info.id)?;
-    let fold = history.each(|_, _| Ok(()))?;
-    refuse_in_flight(call, &history, &fold.machine.outstanding(None).unwrap_or_default())?;
+    // Nothing is under way in a run that is over.
+    if history.info.last_kind != "run_ended" {
+        let fold = history.each(|_, _| Ok(()))?;
+        refuse_in_flight(call, &history, &fold.machine.outstanding(None).unwrap_or_default())?;
+    }
     let mut continued = reload::continued(&history.info, &history.started, from);
     continued.keeps_commits = has_worktrees(&plan);
     let mut started = RunStarted {

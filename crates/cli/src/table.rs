@@ -6,6 +6,8 @@ use std::io::IsTerminal as _;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
+use crate::commands::print_styled;
+use crate::exit::CommandFailure;
 use crate::report::visible;
 use crate::screen::{Screen, cut};
 
@@ -17,6 +19,9 @@ const LEAST_WIDTH: usize = 16;
 
 /// The indent of a last cell that has a line of its own.
 const FURTHER_INDENT: &str = "    ";
+
+/// So many bytes are printed at once.
+const PIECE: usize = 1 << 16;
 
 /// Rows of aligned columns; the last column is not padded.
 #[derive(Default)]
@@ -32,39 +37,48 @@ impl Table {
 
     /// The lines of the table, each with an indent, for stdout: on a terminal no wider than that is, if possible.
     pub(crate) fn text(&self, indent: &str) -> String {
-        let columns = std::io::stdout().is_terminal().then(|| Screen::size().columns);
-        self.text_within(indent, columns.unwrap_or(usize::MAX))
+        self.lines(indent, room()).collect()
     }
 
-    /// The lines of the table: where they would be wider than the room, wide columns are cut and a last cell that does
-    /// not fit has a line of its own.
-    fn text_within(&self, indent: &str, room: usize) -> String {
+    /// Prints the lines of the table, each with an indent, without putting all of them together.
+    pub(crate) fn print(&self, indent: &str) -> Result<(), CommandFailure> {
+        let mut piece = String::new();
+        for line in self.lines(indent, room()) {
+            piece.push_str(&line);
+            if piece.len() >= PIECE {
+                print_styled(&std::mem::take(&mut piece))?;
+            }
+        }
+        print_styled(&piece)
+    }
+
+    /// The rows as lines: where one would be wider than the room, wide columns are cut and a last cell that does not fit
+    /// has a line of its own.
+    fn lines(&self, indent: &str, room: usize) -> impl Iterator<Item = String> {
         let widths = self.widths(room.saturating_sub(indent.width()));
-        let mut out = String::new();
-        for row in &self.rows {
-            let mut line = indent.to_owned();
-            let mut filled = line.width();
+        self.rows.iter().map(move |row| {
+            let mut text = indent.to_owned();
+            let mut filled = indent.width();
             let last = row.iter().rposition(|(_, text)| !text.is_empty());
-            for (at, (style, text)) in row.iter().enumerate().take(last.map_or(0, |last| last + 1)) {
+            for (at, (style, cell)) in row.iter().enumerate().take(last.map_or(0, |last| last + 1)) {
                 let is_last = Some(at) == last;
-                if is_last && at > 0 && filled + text.width() > room {
-                    out.push_str(line.trim_end());
-                    out.push('\n');
-                    line = format!("{indent}{FURTHER_INDENT}");
+                if is_last && at > 0 && filled + cell.width() > room {
+                    text.truncate(text.trim_end().len());
+                    text = format!("{text}\n{indent}{FURTHER_INDENT}");
                 }
-                let text = if is_last { text.clone() } else { fitted(text, widths[at]) };
+                let cell = if is_last { cell.clone() } else { fitted(cell, widths[at]) };
                 // Writing into a text cannot fail.
-                let _ = write!(line, "{style}{text}{style:#}");
+                let _ = write!(text, "{style}{cell}{style:#}");
                 if !is_last {
-                    let pad = widths[at].saturating_sub(text.width()) + 2;
-                    let _ = write!(line, "{:pad$}", "");
-                    filled += text.width() + pad;
+                    let pad = widths[at].saturating_sub(cell.width()) + 2;
+                    let _ = write!(text, "{:pad$}", "");
+                    filled += cell.width() + pad;
                 }
             }
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-        out
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text
+        })
     }
 
     /// The width of each column. If the columns but the last do not fit the room, the widest are cut.
@@ -84,6 +98,12 @@ impl Table {
             }
         }
     }
+}
+
+/// The width of the terminal; without bound where stdout is none.
+fn room() -> usize {
+    let columns = std::io::stdout().is_terminal().then(|| Screen::size().columns);
+    columns.unwrap_or(usize::MAX)
 }
 
 /// A text that is cut where its column ends; as it is where nothing has to fit.
@@ -116,9 +136,13 @@ mod tests {
         &["n", "= 1", "int", "input"],
     ];
 
+    fn text(room: usize) -> String {
+        table(ROWS).lines("", room).collect()
+    }
+
     #[test]
     fn a_table_that_fits_is_aligned() {
-        let text = table(ROWS).text_within("", 200);
+        let text = text(200);
         assert_eq!(
             text,
             "name  = \"a text that is rather long for a line\"  text  set by `name`, event 3; read by `other`\n\
@@ -128,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_last_cell_that_does_not_fit_has_its_own_line() {
-        let text = table(ROWS).text_within("", 70);
+        let text = text(70);
         assert_eq!(
             text,
             "name  = \"a text that is rather long for a line\"  text\n\
@@ -139,7 +163,7 @@ mod tests {
 
     #[test]
     fn wide_columns_are_cut_where_there_is_less_room() {
-        let text = table(ROWS).text_within("", 40);
+        let text = text(40);
         assert_eq!(
             text,
             "name  = \"a text that is rathe…  text\n\
@@ -147,7 +171,7 @@ mod tests {
              n     = 1                       int\n\
              \x20   input\n"
         );
-        let widest = table(ROWS).text_within("", 1);
+        let widest = text(1);
         assert!(widest.lines().all(|line| line.len() > 1), "{widest}");
     }
 }

@@ -20,9 +20,13 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::ops::Bound;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{List, Part, Plan, StepNumber};
+
+use crate::event::Seq;
+use crate::visits::LoopSlice;
 
 /// Between a step and what stands in it.
 const INSIDE: char = '/';
@@ -263,6 +267,17 @@ impl Address {
         number(rest.split([INSIDE, ITEM]).next()?)
     }
 
+    /// The visit of a state that it is, or stands in.
+    pub fn visit_around(&self) -> Option<Self> {
+        Self::visit_of(&self.0).map(|visit| self.until(visit.len()))
+    }
+
+    /// The visit of a state that the address with this text is, or stands in.
+    pub(crate) fn visit_of(text: &str) -> Option<&str> {
+        let outermost = text.split([INSIDE, ITEM]).next()?;
+        outermost.contains(VISIT).then_some(outermost)
+    }
+
     /// Which list of the workflow it is or stands in, when that runs after the workflow's own steps.
     pub fn run_part(&self) -> Option<Part> {
         part_called(self.0.split(INSIDE).next()?)
@@ -314,11 +329,13 @@ pub fn split_item_suffix(text: &str) -> Option<(&str, Vec<u64>)> {
 }
 
 /// A part of what happened in a run: everything outside of items, and of the items those on the way to some indexes, with
-/// all that stands in them.
+/// all that stands in them. Of a loop it may be the part of some visits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSlice {
     /// The indexes of each item, those of the items around it first; in order.
     items: Vec<Vec<u64>>,
+    /// The visits that belong to it; none if all do.
+    visits: Option<Arc<LoopSlice>>,
 }
 
 impl RunSlice {
@@ -326,12 +343,42 @@ impl RunSlice {
     pub fn new(mut items: Vec<Vec<u64>>) -> Self {
         items.sort_unstable();
         items.dedup();
-        Self { items }
+        Self { items, visits: None }
+    }
+
+    /// The same of some visits of a loop.
+    #[must_use]
+    pub fn in_visits(self, visits: LoopSlice) -> Self {
+        Self { visits: Some(Arc::new(visits)), ..self }
+    }
+
+    /// The visits that belong to it; none if all do.
+    pub(crate) fn visits(&self) -> Option<&Arc<LoopSlice>> {
+        self.visits.as_ref()
+    }
+
+    /// Whether it has some of the visits of a loop, and not all.
+    pub fn has_visits(&self) -> bool {
+        self.visits.is_some()
+    }
+
+    /// The last event that may belong to it.
+    pub fn last(&self) -> Seq {
+        self.visits.as_ref().map_or(Seq::MAX, |visits| visits.last())
+    }
+
+    /// Whether what happened at an address is asked for. Other visits of a loop are read because those that are asked for
+    /// follow from them.
+    pub fn asks_for(&self, at: &Address) -> bool {
+        self.visits.as_ref().is_none_or(|visits| visits.asks_for(at))
     }
 
     /// Whether what is about the address with this text belongs to it. A text that is no address does
     /// where items do: whoever reads it says so.
     pub fn has(&self, address: &str) -> bool {
+        if self.visits.as_ref().is_some_and(|visits| !visits.has(address)) {
+            return false;
+        }
         if !address.contains(ITEM) {
             return true;
         }

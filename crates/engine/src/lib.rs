@@ -30,6 +30,7 @@
 //! | [`judge`] | the verdict on a state of a loop, and the route that it takes |
 //! | [`world`] | computed values, recorded in a run and given again in a replay |
 //! | [`replay`] | a journal read again: what a step saw, who made it, how a name changed |
+//! | [`visits`] | some visits of a loop, read instead of all |
 //! | [`pairing`] | which step of an edited file is which, and which execution of an earlier run |
 //! | [`rehearsal`] | a loop walked with invented results, for `simulate` |
 //! | [`spend`] | what a run spends on agents, summed from its events |
@@ -56,6 +57,7 @@ pub mod select;
 pub mod simulator;
 pub mod spend;
 pub mod view;
+pub mod visits;
 pub mod world;
 
 pub use hash::{BadHash, Hash};

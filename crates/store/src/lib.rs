@@ -67,7 +67,7 @@ pub use location::{DrivingProcess, FOLDER, MemoryDisk};
 pub use names::{BadHash, Hash, RunId, Seq};
 pub use project_locks::{LockConflict, LockRequest, LockTarget, ProjectLocks};
 pub use queue::StoreStats;
-pub use reader::{JournalReader, StoredEvents};
+pub use reader::{EventMark, JournalReader, StoredEvents};
 pub use removal::RunsRemoved;
 pub use store::{Lease, Store, StoreOptions, Ticket};
 pub use stored_event::{EventDraft, NewRun, RunInfo, StoredEvent};

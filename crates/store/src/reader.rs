@@ -30,6 +30,18 @@ pub struct JournalReader {
     connection: SharedConnection,
 }
 
+/// What is known of an event that was not read.
+pub struct EventMark<'r> {
+    /// Its number.
+    pub seq: Seq,
+    /// Its kind.
+    pub kind: &'r str,
+    /// The text of the address that it is about; none if that is no text.
+    pub address: Option<&'r str>,
+    /// Whether its payload has the text that was looked for.
+    pub has_text: bool,
+}
+
 /// The row of a run.
 pub(crate) struct RunRow {
     pub(crate) number: i64,
@@ -122,22 +134,46 @@ impl JournalReader {
     /// The numbers of the events of a run that are about an address that is `wanted`, in order. Nothing of the events is
     /// read beside their addresses.
     pub fn choose(&self, run: &RunId, wanted: impl Fn(&str) -> bool) -> Result<Vec<Seq>, StoreError> {
+        let mut chosen = Vec::new();
+        self.scan(run, None, |mark| {
+            // What is no text is chosen: whoever reads the event says so.
+            if mark.address.is_none_or(&wanted) {
+                chosen.push(mark.seq);
+            }
+        })?;
+        Ok(chosen)
+    }
+
+    /// Visits all events of a run in order, of which nothing is read beside their kinds, their addresses, and whether their
+    /// payloads have a text.
+    pub fn scan(
+        &self,
+        run: &RunId,
+        text: Option<&str>,
+        mut visit: impl FnMut(&EventMark<'_>),
+    ) -> Result<(), StoreError> {
         let row = self.row(run)?;
-        let query = "SELECT id, place FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-        let (mut chosen, mut next) = (Vec::new(), 1);
+        let found = if text.is_some() { "instr(payload, ?3) > 0" } else { "?3 IS NOT NULL" };
+        let query =
+            format!("SELECT id, kind, place, {found} FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id");
+        let mut next = 1;
         while next <= row.head.events {
             let last = row.head.events.min(next + (PAGE_ADDRESSES - 1));
             let connection = locked(&self.connection);
-            let mut query = connection.prepare_cached(query)?;
-            let mut rows = query.query(params![event_id(row.number, next)?, event_id(row.number, last)?])?;
+            let mut query = connection.prepare_cached(&query)?;
+            let ids = (event_id(row.number, next)?, event_id(row.number, last)?);
+            let mut rows = query.query(params![ids.0, ids.1, text])?;
             while let Some(found) = rows.next()?.filter(|_| next <= last) {
                 if seq_of(found.get(0)?) != next {
                     break;
                 }
-                // What is no text is chosen: whoever reads the event says so.
-                if found.get_ref(1)?.as_str().map_or(true, &wanted) {
-                    chosen.push(next);
-                }
+                let [kind, address] = [found.get_ref(1)?.as_str().ok(), found.get_ref(2)?.as_str().ok()];
+                visit(&EventMark {
+                    seq: next,
+                    kind: kind.unwrap_or_default(),
+                    address,
+                    has_text: found.get(3)?,
+                });
                 next += 1;
             }
             drop(rows);
@@ -147,7 +183,7 @@ impl JournalReader {
                 return Err(self.missing(&row, next));
             }
         }
-        Ok(chosen)
+        Ok(())
     }
 
     /// The events of a run with these numbers, which are in order.

@@ -1,15 +1,16 @@
 //! A stored run: its workflow, its values, and everything that happened. A run is only read here, never changed.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Event, EventKind, RunSlice, RunStarted, Seq};
+use threadline_engine::event::{Address, Datum, Event, EventKind, RunSlice, RunStarted, Seq};
 pub(crate) use threadline_engine::execute::result::time_text;
 use threadline_engine::replay::{self, Fold, Look, Seen};
 use threadline_engine::view::{ItemRef, Load as _, RunNames};
+use threadline_engine::visits::{EventSort, VisitedStates};
 use threadline_engine::world::Replay;
 use threadline_flow::model::ContextEntry;
 use threadline_flow::plan::Plan;
@@ -19,7 +20,7 @@ use threadline_runner::reload::PlanError;
 use threadline_runner::trust::{self, StoreUse};
 use threadline_runner::values::Values;
 use threadline_runner::{WORKTREE, reload};
-use threadline_store::{JournalError, JournalReader, RunId, RunInfo, StoreError, wire};
+use threadline_store::{EventMark, JournalError, JournalReader, RunId, RunInfo, StoreError, wire};
 
 use crate::exit::CommandFailure;
 use crate::report::{self, Report, ReportSource};
@@ -83,6 +84,9 @@ pub(crate) fn of_journal(error: &JournalError) -> CommandFailure {
     }
 }
 
+/// What stands in an event that says that something failed.
+const FAILED: &str = "\"failed\"";
+
 /// A run of the journal, for reading.
 pub(crate) struct History<'r> {
     pub(crate) reader: &'r JournalReader,
@@ -95,6 +99,8 @@ pub(crate) struct History<'r> {
     values: Values<'r>,
     /// The entries of `context` that were loaded.
     context: RefCell<BTreeMap<Seq, Value>>,
+    /// The visits of the loop, once they were asked for.
+    visited: OnceCell<Option<VisitedStates>>,
 }
 
 impl<'r> History<'r> {
@@ -109,7 +115,8 @@ impl<'r> History<'r> {
         let plan = Arc::new(plan_of(reader, &started)?);
         let names = reload::names(reader, &info, &started).map_err(|error| of_journal(&error))?;
         let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
-        Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })
+        let (context, visited) = (RefCell::default(), OnceCell::new());
+        Ok(Self { reader, info, started, plan, names, scope, values, context, visited })
     }
 
     /// Visits every event, with the fold of the events before it.
@@ -134,12 +141,13 @@ impl<'r> History<'r> {
         slice: &RunSlice,
         mut visit: impl FnMut(&mut Fold, &Event) -> Result<(), CommandFailure>,
     ) -> Result<bool, CommandFailure> {
-        // What a loop sees is made of all its visits, and what is kept of another run of all that was done.
-        if self.plan.states.is_some() || self.started.continues.is_some() {
+        // What a visit of a loop sees is made of those before it.
+        if self.plan.states.is_some() && !slice.has_visits() {
             return Ok(false);
         }
         let (reader, run) = (self.reader, &self.info.id);
-        let chosen = reader.choose(run, |at| slice.has(at)).map_err(|error| of_store(&error))?;
+        let mut chosen = reader.choose(run, |at| slice.has(at)).map_err(|error| of_store(&error))?;
+        chosen.retain(|seq| *seq <= slice.last());
         // Reading everything is simpler than looking for nearly everything.
         if 2 * chosen.len() as u64 > self.info.events {
             return Ok(false);
@@ -147,12 +155,60 @@ impl<'r> History<'r> {
         let mut fold = Fold::of_slice(Arc::clone(&self.plan), slice.clone());
         for event in reader.events_at(run, &chosen) {
             let event = event.map_err(|error| of_journal(&error))?;
-            visit(&mut fold, &event)?;
+            if slice.asks_for(&event.at) {
+                visit(&mut fold, &event)?;
+            }
             if fold.apply(&event).is_err() {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Visits the events that tell what failed and what became of it since, and no others where these are few.
+    pub(crate) fn each_of_failures(
+        &self,
+        mut visit: impl FnMut(&Event) -> Result<(), CommandFailure>,
+    ) -> Result<(), CommandFailure> {
+        let (reader, run) = (self.reader, &self.info.id);
+        let (mut failed, mut judged): (Vec<Address>, Option<Address>) = (Vec::new(), None);
+        let note = |mark: &EventMark<'_>| {
+            let at = || mark.address.and_then(|address| Address::parse(address).ok());
+            match wire::sort_of(mark.kind) {
+                EventSort::Judges => judged = at(),
+                // A loop ends behind a state that failed.
+                EventSort::Ends => failed.extend(judged.take()),
+                _ if mark.has_text => failed.extend(at()),
+                _ => {}
+            }
+        };
+        reader.scan(run, Some(FAILED), note).map_err(|error| of_store(&error))?;
+        failed.extend(judged);
+        // Whatever happened to what failed, or to what it stands in.
+        let around: BTreeSet<Address> = failed.iter().flat_map(Address::lineage).collect();
+        let chosen = reader.choose(run, |address| address.is_empty() || around.contains(address));
+        let chosen = chosen.map_err(|error| of_store(&error))?;
+        if 2 * chosen.len() as u64 > self.info.events {
+            return self.each(|_, event| visit(event)).map(|_| ());
+        }
+        reader
+            .events_at(run, &chosen)
+            .try_for_each(|event| visit(&event.map_err(|error| of_journal(&error))?))
+    }
+
+    /// The visits of the loop, made of what is known of events that are not read; none if the run has no loop.
+    pub(crate) fn visited(&self) -> Result<Option<&VisitedStates>, CommandFailure> {
+        if let Some(known) = self.visited.get() {
+            return Ok(known.as_ref());
+        }
+        let mut visited = VisitedStates::new(&self.plan);
+        if let Some(visited) = &mut visited {
+            let take = |mark: &EventMark<'_>| {
+                visited.take(mark.seq, wire::sort_of(mark.kind), mark.address.unwrap_or("?"));
+            };
+            self.reader.scan(&self.info.id, None, take).map_err(|error| of_store(&error))?;
+        }
+        Ok(self.visited.get_or_init(|| visited).as_ref())
     }
 
     /// The failure for an event that this program would not have written.

@@ -271,7 +271,7 @@ fn failed(source: ReportSource<'_>, errors: &[Error]) -> CommandFailure {
 }
 
 /// Prints text for people to stdout; without its styles if stdout is not a terminal.
-fn print_styled(text: &str) -> Result<(), CommandFailure> {
+pub(crate) fn print_styled(text: &str) -> Result<(), CommandFailure> {
     let mut stdout = anstream::stdout().lock();
     printed(stdout.write_all(report::guard(text).as_bytes()).and_then(|()| stdout.flush()))
 }

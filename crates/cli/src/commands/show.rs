@@ -19,6 +19,7 @@ use super::conversation::{conversation, in_full};
 use super::explain::explanation::explain_steps;
 use super::explain::failures::FailureSummary;
 use super::explain::named;
+use super::graph::{TakenRoutes, loop_text};
 use super::history::{History, of_journal, of_store, reader};
 use super::{print, print_styled};
 use crate::arguments::ShowArguments;
@@ -62,8 +63,12 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     )
     .reading(&reader);
     let mut left: BTreeMap<u32, StepOutputs> = BTreeMap::new();
+    let mut path = TakenRoutes::default();
     history.each(|fold, event| {
         reporter.event(event);
+        if history.plan.states.is_some() {
+            path.take(&history.plan, event);
+        }
         if let (Some(output), Some(step)) = (output_of(event), fold.machine.step_of(&event.at)) {
             left.entry(step).or_default().add(&event.at, output);
         }
@@ -75,7 +80,7 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     let (failed, log) = (reporter.failed_steps(), reporter.take_failures());
     let (plan, run) = (&history.plan, history.info.id.as_str());
     let failures = FailureSummary { plan, run, failed: &failed, log: &log }.text(Some(&history))?;
-    let ways = super::graph::loop_text(&history)?;
+    let ways = loop_text(plan, &path);
     let ways = ways.map_or(String::new(), |ways| format!("{ways}\n"));
     print_styled(&format!("{running}{failures}\n{ways}{}", envelopes(&history, &left)))
 }

@@ -5,19 +5,21 @@ use std::collections::btree_map::Entry;
 
 use anstyle::Style;
 use ecow::EcoString;
-use threadline_engine::event::{Address, Event, EventKind, Millis, RunSlice, split_item_suffix};
+use threadline_engine::event::{Address, Event, EventKind, Millis, RunSlice, Seq, split_item_suffix};
 use threadline_engine::replay::{Change, Fold, Maker, NameSort};
+use threadline_engine::visits::{EventSort, VisitedStates};
 use threadline_flow::model::Step;
-use threadline_flow::plan::PlannedStep;
+use threadline_flow::plan::{Plan, PlannedStep};
 use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
+use threadline_store::{EventMark, wire};
 
 use super::explain::explanation::{Readers, readers_of};
 use super::explain::json::{label, reader_json};
 use super::explain::target::lists_around;
 use super::explain::text::{readers_named, title};
-use super::history::{History, clock_text, reader, time_text};
+use super::history::{History, clock_text, of_store, reader, time_text};
 use super::{print, print_styled};
 use crate::arguments::VarsArguments;
 use crate::exit::CommandFailure;
@@ -69,6 +71,9 @@ impl AssignedValue {
             }
         };
         let recorded = self.seq.filter(|_| self.sort != NameSort::Input).map(value).transpose()?;
+        if let (None, Some(seq)) = (self.time, self.seq) {
+            self.time = Some(history.event(seq)?.time);
+        }
         self.before = self.before_seq.map(value).transpose()?;
         self.value = recorded.unwrap_or_else(|| std::mem::take(&mut self.value));
         Ok(())
@@ -80,7 +85,10 @@ pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
     let history = History::open(&reader, &call.which.run)?;
     let mut settings = match &call.name {
         Some(name) => of_name(&history, name)?,
-        None => latest(settings(&history, None)?),
+        None => match latest_unread(&history)? {
+            Some(latest) => latest,
+            None => latest(settings(&history, None)?),
+        },
     };
     let shown_items = if call.name.is_some() || call.json { usize::MAX } else { MAX_ITEMS };
     let more = leave_out(&mut settings, shown_items);
@@ -189,13 +197,22 @@ fn settings(history: &History<'_>, slice: Option<&RunSlice>) -> Result<Vec<Assig
         Some(found) => found,
         None => FoundSettings::in_all(history)?,
     };
+    Ok(with_given(history, Some(began), settings))
+}
+
+/// Values that were set, behind those that the run was given.
+fn with_given(
+    history: &History<'_>,
+    began: Option<Millis>,
+    settings: Vec<AssignedValue>,
+) -> Vec<AssignedValue> {
     let inputs = history.names.inputs.as_object().into_iter().flat_map(|inputs| inputs.iter());
     let inputs = inputs.map(|(name, value)| AssignedValue {
         name: format!("inputs.{}", name.as_str()),
         sort: NameSort::Input,
         at: Address::default(),
         seq: Some(1),
-        time: Some(began),
+        time: began,
         before_seq: None,
         before: None,
         value: value.clone(),
@@ -205,7 +222,7 @@ fn settings(history: &History<'_>, slice: Option<&RunSlice>) -> Result<Vec<Assig
     let mut all: Vec<AssignedValue> = inputs.collect();
     all.extend(literals(history, &settings));
     all.extend(settings);
-    Ok(all)
+    all
 }
 
 /// Entries of `context` without a reference: they are never evaluated, so no event records them.
@@ -270,6 +287,107 @@ fn latest(settings: Vec<AssignedValue>) -> Vec<AssignedValue> {
     last
 }
 
+/// The last value of each name of the run, and of each item, out of the kinds and the addresses of its events. None where
+/// what is known without reading them does not suffice.
+fn latest_unread(history: &History<'_>) -> Result<Option<Vec<AssignedValue>>, CommandFailure> {
+    let mut scanned = ScannedSettings { visited: VisitedStates::new(&history.plan), ..Default::default() };
+    let take = |mark: &EventMark<'_>| scanned.take(&history.plan, mark);
+    history.reader.scan(&history.info.id, None, take).map_err(|error| of_store(&error))?;
+    for seq in std::mem::take(&mut scanned.defined) {
+        if let EventKind::Defined { name, .. } = history.event(seq)?.kind {
+            scanned.set(&name, NameSort::Context, &Address::root(), seq);
+        }
+    }
+    let ScannedSettings { latest, is_unknown, visited, .. } = scanned;
+    // Whether the loop has begun another iteration stands in its last judgement, unless it is over.
+    if is_unknown || visited.as_ref().is_some_and(|visited| !visited.is_over()) {
+        return Ok(None);
+    }
+    let last = visited.as_ref().and_then(VisitedStates::iteration);
+    let mut latest: Vec<(EcoString, LatestSetting)> =
+        latest.into_iter().map(|((name, _), setting)| (name, setting)).collect();
+    latest.sort_by_key(|(_, setting)| setting.place);
+    let value = |(name, setting): (EcoString, LatestSetting)| {
+        let LatestSetting { at, sort, seq, before, iteration, .. } = setting;
+        let change = Change { name, sort, at, seq, time: 0, before };
+        let lapsed = |iteration| (iteration, last.is_some_and(|last| last > iteration));
+        AssignedValue { time: None, iteration: iteration.map(lapsed), ..of_change(&change) }
+    };
+    Ok(Some(with_given(history, None, latest.into_iter().map(value).collect())))
+}
+
+/// What set each name last, as far as the kinds and the addresses of events tell.
+#[derive(Default)]
+struct ScannedSettings {
+    /// By the name, which of an entry of `context` is apart from others, and the items around what set it.
+    latest: BTreeMap<(EcoString, (bool, Vec<u64>)), LatestSetting>,
+    /// The event that set each name last, in each scope.
+    set: BTreeMap<(Address, bool, EcoString), Seq>,
+    /// The events with entries of `context`: which they are has to be read.
+    defined: Vec<Seq>,
+    /// Of a loop, its visits so far.
+    visited: Option<VisitedStates>,
+    /// Whether an event could not be understood.
+    is_unknown: bool,
+}
+
+struct LatestSetting {
+    /// Where the name stands in the list: the event that set it first, and which of the names that it set.
+    place: (Seq, usize),
+    at: Address,
+    sort: NameSort,
+    seq: Seq,
+    before: Option<Seq>,
+    /// The iteration of a loop in which it was captured.
+    iteration: Option<u64>,
+}
+
+impl ScannedSettings {
+    /// Takes the next event.
+    fn take(&mut self, plan: &Plan, mark: &EventMark<'_>) {
+        let sort = wire::sort_of(mark.kind);
+        if let (Some(visited), Some(address)) = (&mut self.visited, mark.address) {
+            visited.take(mark.seq, sort, address);
+        }
+        if mark.kind == "defined" {
+            self.defined.push(mark.seq);
+        }
+        if !matches!(sort, EventSort::Sets | EventSort::Skips) {
+            return;
+        }
+        let Some(at) = mark.address.and_then(|address| Address::parse(address).ok()) else {
+            self.is_unknown = true;
+            return;
+        };
+        let Some(step) = at.step(plan).map(|step| &plan.steps[step as usize].step) else { return };
+        if let Some(id) = &step.id {
+            self.set(&id.value, NameSort::Step, &at, mark.seq);
+        }
+        if let Some(capture) = step.capture.as_ref().filter(|_| sort == EventSort::Sets) {
+            self.set(&capture.value, NameSort::Capture, &at, mark.seq);
+        }
+    }
+
+    fn set(&mut self, name: &EcoString, sort: NameSort, at: &Address, seq: Seq) {
+        let is_context = sort == NameSort::Context;
+        let scope = at.items_around().next_back().unwrap_or_default();
+        let before = self.set.insert((scope, is_context, name.clone()), seq);
+        let iteration = self.visited.as_ref().and_then(VisitedStates::iteration);
+        let iteration = iteration.filter(|_| sort == NameSort::Capture);
+        let place = (seq, usize::from(sort == NameSort::Capture));
+        let setting = LatestSetting { place, at: at.clone(), sort, seq, before, iteration };
+        match self.latest.entry((name.clone(), (is_context, at.items().collect()))) {
+            Entry::Occupied(mut known) => {
+                let place = known.get().place;
+                known.insert(LatestSetting { place, ..setting });
+            }
+            Entry::Vacant(free) => {
+                free.insert(setting);
+            }
+        }
+    }
+}
+
 /// The history of a name, which may be written without `inputs`, `context` or `captured` before it, and with an item
 /// behind it.
 fn of_name(history: &History<'_>, name: &str) -> Result<Vec<AssignedValue>, CommandFailure> {
@@ -305,12 +423,15 @@ fn of_name(history: &History<'_>, name: &str) -> Result<Vec<AssignedValue>, Comm
     Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]))
 }
 
-/// The slice of the run with everything that can have set a name; nothing where every item can.
+/// The slice of the run with everything that can have set a name; nothing where every item can, or every visit of a loop.
 fn slice_of_name(history: &History<'_>, name: &str, items: &[u64]) -> Option<RunSlice> {
+    let plan = &history.plan;
+    if plan.states.is_some() {
+        return None;
+    }
     if !items.is_empty() {
         return Some(RunSlice::new(vec![items.to_vec()]));
     }
-    let plan = &history.plan;
     let sets = |step: &PlannedStep| {
         let Step { id, capture, .. } = &*step.step;
         [id, capture].into_iter().flatten().any(|known| known.value == name)

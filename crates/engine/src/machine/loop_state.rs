@@ -18,6 +18,7 @@ use super::{
 use crate::event::{Address, JudgedEvent, LoopEnd, LoopLimits, LoopReason, Millis, Seq};
 use crate::hash::Hash;
 use crate::view::{Limit, PastVerdict, StateView, View};
+use crate::visits::{VisitEntry, measures};
 
 /// How far a loop is.
 pub(super) struct LoopState {
@@ -44,6 +45,14 @@ pub(super) struct LoopState {
     pub(super) ended: Option<LoopEnd>,
     /// The state that a limit kept it from.
     kept_from: Option<usize>,
+}
+
+/// What comes behind a visit, where that is known before.
+enum Following {
+    /// Another visit.
+    Visit(Address),
+    /// The end of the run, or nothing that is read.
+    End,
 }
 
 /// What limits are compared with.
@@ -196,6 +205,8 @@ impl Machine {
         // What leads nowhere is done again, and compared with what was before it.
         if let (Some(measured), Some(_)) = (&judged.measured, to) {
             self.loop_mut()?.measured.insert(from, measured.clone());
+        } else if self.is_support(at) && measures(&self.plan.steps[step as usize]) {
+            return Err(Mismatch::new("what the state measured last is not known here".to_owned()));
         }
         let failed = is_error && (to.is_none() || terminal.is_some());
         if let Some(most) = self.time_spent(Duration::ZERO).filter(|_| failed) {
@@ -258,9 +269,18 @@ impl Machine {
         let position = find(&self.frames, &Address::root())?.position;
         let state = self.plan.lists[STEPS as usize].word(position);
         let initial = self.initial()?;
+        let following = self.following();
         let loop_state = self.loop_mut()?;
         let mut end = LoopEnd { reason: LoopReason::Terminal, state, limit: None };
         if maintains && terminal == Terminal::Success {
+            match (following, loop_state.limits.max_iterations) {
+                (Some(Following::Visit(_)), _) | (Some(Following::End), None) => {
+                    return self.enter_unless_spent(initial);
+                }
+                // Nothing follows, so this limit is reached, whatever was read of the iterations before.
+                (Some(Following::End), Some(most)) => loop_state.spent.iterations = most,
+                (None, _) => {}
+            }
             match loop_state.limits.max_iterations.filter(|most| loop_state.spent.iterations >= *most) {
                 Some(most) => end = LoopEnd { reason: LoopReason::MaxIterations, limit: Some(most), ..end },
                 None => return self.enter_unless_spent(initial),
@@ -285,6 +305,10 @@ impl Machine {
             in_a_row = streak.1;
         }
         loop_state.in_a_row = if from == to { loop_state.in_a_row + 1 } else { 0 };
+        if self.following().is_some() {
+            return self.enter_unless_spent(to);
+        }
+        let loop_state = self.loop_mut()?;
         let stalled = loop_state.limits.max_stall.filter(|most| in_a_row >= *most);
         let again = loop_state.spent.edges.get(&(from, to)).map_or(0, |times| times - 1);
         let worn = loop_state.limits.max_edge_revisits.filter(|most| again > *most);
@@ -299,6 +323,12 @@ impl Machine {
     /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time
     /// is not begun.
     fn enter_unless_spent(&mut self, to: usize) -> Applied {
+        match self.following() {
+            // What the limits are compared with was not read, but what came of it is known.
+            Some(Following::Visit(next)) => return self.enter_visit(&next, to),
+            Some(Following::End) => return self.stop_at(to, LoopReason::MaxSteps, 0),
+            None => {}
+        }
         let is_initial = self.initial()? == to;
         let pause = self.loop_state().and_then(|loop_state| loop_state.limits.backoff).filter(|_| is_initial);
         let timeout = self.time_spent(pause.unwrap_or_default());
@@ -324,6 +354,62 @@ impl Machine {
         (passed >= most).then_some(most)
     }
 
+    /// In a slice of a run: what follows the visit that the loop is in.
+    fn following(&self) -> Option<Following> {
+        let visits = self.slice.as_ref()?.visits()?;
+        // What follows a visit that was not read is not asked for.
+        let entry = visits.entry(self.loop_state()?.at.as_str()).filter(|entry| !entry.is_end);
+        Some(entry.and_then(|entry| entry.next.clone()).map_or(Following::End, Following::Visit))
+    }
+
+    /// In a slice of a run: the visit that follows the one that the loop was in when it stopped.
+    fn next_visit(&self) -> Option<Address> {
+        let visits = self.slice.as_ref()?.visits()?;
+        visits.entry(self.loop_state()?.at.as_str())?.next.clone()
+    }
+
+    /// In a slice of a run: whether a visit is read only because others depend on it.
+    fn is_support(&self, at: &Address) -> bool {
+        let visits = self.slice.as_ref().and_then(|slice| slice.visits());
+        visits.and_then(|visits| visits.entry(at.as_str())).is_some_and(VisitEntry::is_support)
+    }
+
+    /// Enters a state in the visit that the slice says.
+    fn enter_visit(&mut self, visit: &Address, position: usize) -> Applied {
+        let number = visit.visit().filter(|_| visit.outermost_position(&self.plan) == Some(position));
+        let before = number.and_then(|number| number.checked_sub(1));
+        let before = before.ok_or_else(|| Mismatch::new(format!("`{visit}` does not follow")))?;
+        self.loop_mut()?.visits.insert(position, before);
+        self.enter_state(position)
+    }
+
+    /// In a slice of a run: comes to the visit that an event is about, if the loop is in another. Those in between are not
+    /// read, and of them it is known what they come to.
+    pub(super) fn come_to_visit(&mut self, at: &Address) -> Applied {
+        let Some(visits) = self.slice.as_ref().and_then(|slice| slice.visits()).cloned() else {
+            return Ok(());
+        };
+        let Some(visit) = at.visit_around() else { return Ok(()) };
+        let Some(loop_state) = self.loop_state().filter(|loop_state| loop_state.at != visit) else {
+            return Ok(());
+        };
+        let position = visit.outermost_position(&self.plan).filter(|_| loop_state.ended.is_none());
+        let (Some(position), Some(entry)) = (position, visits.entry(visit.as_str())) else {
+            return Err(Mismatch::new(format!("`{visit}` is not where the loop is")));
+        };
+        let iteration = entry.iteration.saturating_sub(u64::from(self.initial()? == position));
+        let has_passed_one = loop_state.iteration < iteration;
+        let loop_state = self.loop_mut()?;
+        let left = loop_state.at.clone();
+        (loop_state.steps, loop_state.iteration) = (entry.steps, iteration);
+        loop_state.in_a_row = entry.in_a_row;
+        if has_passed_one {
+            find_mut(&mut self.scopes, &Address::root())?.names.begin_iteration();
+        }
+        self.active.remove(&left);
+        self.enter_visit(&visit, position)
+    }
+
     /// A limit is reached: the loop ends before a state.
     fn stop_at(&mut self, to: usize, reason: LoopReason, limit: u64) -> Applied {
         let state = self.plan.lists[STEPS as usize].word(to);
@@ -336,13 +422,16 @@ impl Machine {
     /// A loop that stopped at a limit goes on as if it had begun anew; one that failed with the state that
     /// did.
     pub(super) fn reopen_loop(&mut self) -> Applied {
-        let time = self.time;
+        let (time, next) = (self.time, self.next_visit());
         let loop_state = self.loop_mut()?;
         loop_state.ended = None;
         loop_state.spent = LimitUse { since: time, ..LimitUse::default() };
         let at = loop_state.at.clone();
         if let Some(to) = loop_state.kept_from.take() {
-            return self.enter_state(to);
+            return match next {
+                Some(next) => self.enter_visit(&next, to),
+                None => self.enter_state(to),
+            };
         }
         // It is done again as a whole: no route fits what it left, however well it went.
         if let Some(active) = self.active.get_mut(&at).filter(|active| active.succeeded) {

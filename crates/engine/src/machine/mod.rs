@@ -361,7 +361,8 @@ impl Machine {
     }
 
     /// The machine of a slice of a run, which takes no other events. What a step in it sees is the same as in the
-    /// whole run, but not when an item began, who runs it, and what it waits for.
+    /// whole run, but not when an item began, who runs it, and what it waits for. Of a loop that holds for the visits that
+    /// the slice asks for.
     ///
     /// Where the rest of the run decides what comes next, an event does not fit: then the whole run has to be read.
     pub fn of_slice(plan: Arc<Plan>, slice: RunSlice) -> Self {
@@ -427,6 +428,7 @@ impl Machine {
         if matches!(self.stage, Stage::Ended(_)) && !matches!(event.kind, EventKind::Resumed { .. }) {
             return Err(misfit("the run is over"));
         }
+        self.come_to_visit(&event.at)?;
         self.last = event.seq;
         let before = std::mem::replace(&mut self.time, event.time);
         self.note_failed_items(event);

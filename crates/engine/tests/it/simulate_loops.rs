@@ -16,14 +16,18 @@ use loops::Came;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::limits;
 use threadline_engine::event::{
-    Address, Datum, Event, EventKind, JudgedEvent, LoopReason, Output, RunStarted, Status,
+    Address, Datum, Event, EventKind, JudgedEvent, LoopReason, Output, RunSlice, RunStarted, SafeEvents,
+    Status,
 };
 use threadline_engine::machine::{Command, Machine, Outcome};
 use threadline_engine::random::Random;
+use threadline_engine::replay::{Fold, Maker, Seen};
 use threadline_engine::simulator::chance::{Chances, Fate};
 use threadline_engine::simulator::{
     Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
+use threadline_engine::view::View;
+use threadline_engine::visits::{EventSort, VisitedStates};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
@@ -234,6 +238,108 @@ fn a_loop_that_ended_in_a_failure_ends_there_again() {
     let ended = |case: &Case| case.expected.outcome == Outcome::Failed && case.expected.ended.is_some();
     let met = seeds(400).filter(|seed| ended(&Case::generated(*seed, Some(0)))).take(3).count();
     assert!(met > 0, "no loop ended in a failure");
+}
+
+// ---- some visits instead of all ------------------------------------------------------------------------
+
+/// The visits of a journal.
+fn visited(plan: &Arc<Plan>, journal: &[Event]) -> VisitedStates {
+    let mut visited = VisitedStates::new(plan).unwrap();
+    for event in journal {
+        visited.take(event.seq, EventSort::of(&event.kind), event.at.as_str());
+    }
+    visited
+}
+
+/// What an event says about what its step saw, without the times and numbers of events that only drivers use.
+fn shown(fold: &Fold, event: &Event) -> Option<String> {
+    let seen = fold.seen(event)?;
+    let view = View { as_of: 0, earlier_ends: SafeEvents::default(), ..seen.view };
+    Some(format!("{:?}", Seen { view, ..seen }))
+}
+
+/// Visits of a loop show the same whether all events are folded or only those that they follow from.
+#[test]
+fn some_visits_show_what_all_of_a_run_shows() {
+    let (mut compared, mut slices, mut misfits) = (0_u64, 0_u64, 0_u64);
+    for seed in seeds(200) {
+        let mend = (seed % 3 == 0).then_some(1);
+        let case = Case::generated(seed, mend);
+        let appends = case.run(&[]).appends[0];
+        let kill = interruption(1 + seed % appends, InterruptMoment::After, Interrupt::Kill(Kept::Some));
+        let journal = case.run(if seed % 2 == 0 { &[] } else { std::slice::from_ref(&kill) }).journal;
+        let plan = &case.simulation.plan;
+        let mut fold = Fold::new(Arc::clone(plan));
+        let mut whole = Vec::new();
+        for event in &journal {
+            whole.push(shown(&fold, event));
+            fold.apply(event).unwrap();
+        }
+        let visited = visited(plan, &journal);
+        let mut visits: Vec<Address> = journal.iter().filter_map(|event| event.at.visit_around()).collect();
+        visits.dedup();
+        let mut random = Random::new(seed);
+        for number in 0..=visits.len() {
+            let through_end = number == visits.len() || random.percent(20);
+            let mut asked: BTreeSet<usize> = (number..(number + 1).min(visits.len())).collect();
+            while random.percent(30) && !visits.is_empty() {
+                asked.insert(usize::try_from(random.below(visits.len() as u64)).unwrap());
+            }
+            let slice = RunSlice::new(Vec::new()).in_visits(visited.slice(&asked, through_end).unwrap());
+            slices += 1;
+            let mut fold = Fold::of_slice(Arc::clone(plan), slice.clone());
+            let has = |event: &&Event| event.seq <= slice.last() && slice.has(event.at.as_str());
+            for event in journal.iter().filter(has) {
+                if slice.asks_for(&event.at) {
+                    let all = &whole[usize::try_from(event.seq).unwrap() - 1];
+                    let part = shown(&fold, event);
+                    assert_eq!(&part, all, "seed {seed}, {asked:?}, event {}\n{}", event.seq, case.source);
+                    compared += u64::from(part.is_some());
+                }
+                if let Err(misfit) = fold.apply(event) {
+                    // All of it is read then.
+                    assert!(through_end, "seed {seed}, {asked:?}: {misfit:?}\n{}", case.source);
+                    misfits += 1;
+                    break;
+                }
+            }
+        }
+    }
+    assert!(
+        compared > 3_000 && 20 * misfits < slices,
+        "{compared} compared, {misfits} of {slices} do not fit"
+    );
+}
+
+/// Whoever reads what was made in a visit is among the visits that are said to be able to.
+#[test]
+fn readers_of_a_visit_are_where_they_are_looked_for() {
+    let mut readers = 0_u64;
+    for seed in seeds(200) {
+        let case = Case::generated(seed, (seed % 3 == 0).then_some(1));
+        let journal = case.run(&[]).journal;
+        let visited = visited(&case.simulation.plan, &journal);
+        let made_in = |seq: u64| {
+            let made = journal.get(usize::try_from(seq).unwrap().checked_sub(1)?)?;
+            visited.number(&made.at.visit_around()?)
+        };
+        let mut fold = Fold::new(Arc::clone(&case.simulation.plan));
+        for event in &journal {
+            for maker in fold.seen(event).iter().flat_map(|seen| seen.view.makers().collect::<Vec<_>>()) {
+                let Maker::Event(seq) = maker else { continue };
+                let Some(made_in) = made_in(seq) else { continue };
+                let (visits, at_end) = visited.while_read(made_in);
+                let is_found = match event.at.visit_around() {
+                    Some(visit) => visits.contains(&visited.number(&visit).unwrap()),
+                    None => at_end,
+                };
+                assert!(is_found, "seed {seed}, event {} reads event {seq}\n{}", event.seq, case.source);
+                readers += 1;
+            }
+            fold.apply(event).unwrap();
+        }
+    }
+    assert!(readers > 1_000, "{readers} readers");
 }
 
 // ---- the machine alone ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ use std::fmt;
 
 use threadline_engine::event::{EventKind, Listed, Rules};
 use threadline_engine::machine::Outcome;
+use threadline_engine::visits::EventSort;
 use threadline_lang::{Limits, Value, data};
 
 pub(crate) use self::datum::SHALLOW;
@@ -70,6 +71,18 @@ pub const KINDS: [(&str, &str); 19] = [
     ("resumed", "the run goes on"),
     ("run_ended", "the run is over"),
 ];
+
+/// What the kind of a stored event tells of it.
+pub fn sort_of(kind: &str) -> EventSort {
+    match kind {
+        "finished" | "unresolved" => EventSort::Sets,
+        "skipped" => EventSort::Skips,
+        "judged" => EventSort::Judges,
+        "outcome_known" | "run_ended" => EventSort::Ends,
+        "resumed" => EventSort::Resumes,
+        _ => EventSort::Other,
+    }
+}
 
 /// The kind of an event, and its payload as JSON.
 pub fn encode(event: &EventKind) -> (&'static str, String) {

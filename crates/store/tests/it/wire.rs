@@ -12,6 +12,7 @@ use threadline_engine::event::{
     Status, ValueEncoding,
 };
 use threadline_engine::spend::Spend;
+use threadline_engine::visits::EventSort;
 use threadline_lang::{Limits, Number, Value, data};
 use threadline_store::wire;
 
@@ -263,4 +264,39 @@ fn what_becomes_of_exchanges_is_read_as_it_was_written() {
             wire::encode(&EventKind::RunStarted(RunStarted { exchanges: Some(mode.clone()), ..started() }));
         assert_eq!(read(kind, &payload).exchanges, Some(mode));
     }
+}
+
+/// Whoever reads kinds and no payloads takes an event for what it is.
+#[test]
+fn the_kind_of_a_stored_event_tells_its_sort() {
+    let output = || Output {
+        status: Status::Completed,
+        value: Datum::Here(Value::NULL),
+        output: None,
+        stderr: None,
+        meta: Value::NULL,
+        spent: None,
+        thread: None,
+        exact: None,
+    };
+    let (computed, exports) = (Vec::new, || Datum::Here(Value::NULL));
+    let (ended, failed_items, spent) = (None, None, None);
+    let outcome = threadline_engine::machine::Outcome::Completed;
+    let events = [
+        EventKind::RunStarted(started()),
+        EventKind::Finished { output: output(), results: None, kept: None },
+        EventKind::Unresolved { as_of: 1, computed: computed(), output: output() },
+        EventKind::Skipped { as_of: 1, computed: computed(), output: output() },
+        EventKind::Retrying { output: output(), until: 1, keeps_exchanges: false },
+        EventKind::Decided { as_of: 1, computed: computed() },
+        EventKind::OutcomeKnown { outcome, run: exports() },
+        EventKind::RunEnded { outcome, exports: exports(), ended, failed_items, spent },
+        EventKind::Resumed { failed: false, budgets: Vec::new() },
+        EventKind::Paused { reason: "".into(), failed_items: None, spent: None },
+    ];
+    for event in events {
+        let (kind, _) = wire::encode(&event);
+        assert_eq!(wire::sort_of(kind), EventSort::of(&event), "{kind}");
+    }
+    assert_eq!(wire::sort_of("judged"), EventSort::Judges);
 }

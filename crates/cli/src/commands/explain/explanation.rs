@@ -141,15 +141,15 @@ pub(crate) struct PartReader {
     pub(crate) part: Vec<String>,
 }
 
-/// Every evaluation that is asked for, in the order of the journal. Where that is about some items, the others are not
-/// read.
+/// Every evaluation that is asked for, in the order of the journal. Where that is about some items or visits, the others
+/// are not read.
 pub(crate) fn explain_steps(
     history: &History<'_>,
     target: &ExplainTarget,
 ) -> Result<Vec<StepExplanation>, CommandFailure> {
-    if let Some(items) = target.asked_items(&history.plan) {
+    if let Some(slice) = target.slice(history)? {
         let mut asked = AskedSteps { history, target, told: Vec::new(), latest: BTreeMap::new() };
-        let is_whole = history.each_of(&RunSlice::new(items), |fold, event| asked.take(fold, event))?;
+        let is_whole = history.each_of(&slice, |fold, event| asked.take(fold, event))?;
         if is_whole && !asked.read_who_runs_an_item() {
             return Ok(asked.end());
         }
@@ -226,7 +226,8 @@ pub(crate) fn last_of_each(told: &[StepExplanation]) -> Vec<&StepExplanation> {
     last
 }
 
-fn ended(event: &Event) -> Option<AttemptEnd> {
+/// How an event ended what its execution evaluated.
+pub(super) fn ended(event: &Event) -> Option<AttemptEnd> {
     let (output, retried) = match &event.kind {
         EventKind::Finished { output, .. }
         | EventKind::Unresolved { output, .. }
@@ -330,19 +331,30 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
 const MANY_MAKERS: usize = 256;
 
 /// The slice of the run with everybody who can have read what these made, where that is not all of it: names of an item
-/// never reach another.
+/// never reach another, and a loop keeps the last two values of a name.
 fn slice_of_readers(history: &History<'_>, readers: &Readers) -> Result<Option<RunSlice>, CommandFailure> {
     if readers.len() > MANY_MAKERS {
         return Ok(None);
     }
-    let plan = &history.plan;
-    let mut all = Vec::new();
+    let (plan, visited) = (&history.plan, history.visited()?);
+    let (mut all, mut visits, mut through_end) = (Vec::new(), BTreeSet::new(), false);
     for maker in readers.keys() {
-        let items: Vec<u64> = match maker {
-            Maker::Event(seq) => history.event(*seq)?.at.items().collect(),
-            Maker::Item { list, index } => history.event(*list)?.at.items().chain([*index]).collect(),
+        let (at, index) = match maker {
+            Maker::Event(seq) => (history.event(*seq)?.at, None),
+            Maker::Item { list, index } => (history.event(*list)?.at, Some(*index)),
             _ => return Ok(None),
         };
+        if let Some(visited) = visited {
+            match at.visit_around().and_then(|visit| visited.number(&visit)) {
+                Some(made_in) => {
+                    let (while_read, is_read_at_end) = visited.while_read(made_in);
+                    visits.extend(while_read);
+                    through_end |= is_read_at_end;
+                }
+                None => through_end = true,
+            }
+        }
+        let items: Vec<u64> = at.items().chain(index).collect();
         if !items.is_empty() {
             all.push(items);
             continue;
@@ -353,7 +365,11 @@ fn slice_of_readers(history: &History<'_>, readers: &Readers) -> Result<Option<R
             return Ok(None);
         }
     }
-    Ok(Some(RunSlice::new(all)))
+    let slice = RunSlice::new(all);
+    Ok(match visited {
+        Some(visited) => visited.slice(&visits, through_end).map(|visits| slice.in_visits(visits)),
+        None => Some(slice),
+    })
 }
 
 /// Collects who read what some made.

@@ -4,13 +4,14 @@ pub(crate) mod chain;
 pub(crate) mod explanation;
 pub(crate) mod failures;
 pub(crate) mod json;
+mod overview;
 pub(crate) mod target;
 pub(crate) mod text;
 
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use threadline_engine::event::{Address, Event, EventKind, RunSlice};
+use threadline_engine::event::{Address, Event, EventKind};
 use threadline_engine::replay::{Failed, Fold, output_of};
 use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
@@ -18,16 +19,14 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use self::chain::{ChainDirection, Chains};
-use self::explanation::{ExplainedJudgement, Readers, StepExplanation, explain_steps, last_of_each, readers};
+use self::explanation::{Readers, explain_steps, readers};
 use self::target::ExplainTarget;
 use self::text::ExplanationPrinter;
 use super::history::{History, reader};
 use super::print_styled as print;
 use crate::arguments::ExplainArguments;
 use crate::exit::CommandFailure;
-use crate::loop_progress::has_ignored_failure;
-use crate::report::{Report, first_line, visible};
-use crate::reporter::{describe_route, shown_of};
+use crate::report::{Report, visible};
 use crate::table::Table;
 
 const PLAIN: Style = Style::new();
@@ -59,6 +58,14 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
         }
         return print(&chains.text(call.full));
     }
+    if call.step.is_some()
+        && !call.json
+        && !target.is_one()
+        && let Some(found) = overview::overview(&history, &target)?
+    {
+        found.table.print("")?;
+        return print(&format!("\n{}", found.next));
+    }
     let told = explain_steps(&history, &target)?;
     if told.is_empty() {
         return explain_skipped(&history, call, &target)?
@@ -69,9 +76,6 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
         let value = json::explanation(&history, &told, &others)?;
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
-    if let Some(table) = visits(&history, &told).filter(|_| !target.is_one() && call.step.is_some()) {
-        return print(&table);
-    }
     let teller = ExplanationPrinter {
         history: &history,
         readers: &others,
@@ -79,9 +83,6 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
         wide: true,
         secrets: Vec::new(),
     };
-    if many(&told) && !target.is_one() && call.step.is_some() {
-        return print(&table(&history, &told));
-    }
     print(&teller.text(&told)?)
 }
 
@@ -161,7 +162,9 @@ fn had(history: &History<'_>, item: &Address) -> Result<bool, CommandFailure> {
         found |= event.at == *item;
         Ok(())
     };
-    if !history.each_of(&RunSlice::new(vec![item.items().collect()]), &mut take)? {
+    let slice = ExplainTarget::executions(&history.plan, vec![item.clone()]).slice(history)?;
+    let is_whole = slice.map(|slice| history.each_of(&slice, &mut take)).transpose()?;
+    if is_whole != Some(true) {
         history.each(&mut take)?;
     }
     Ok(found)
@@ -183,8 +186,8 @@ fn explain_skipped(
         }
         Ok(())
     };
-    let is_whole = match target.asked_items(&history.plan) {
-        Some(items) => history.each_of(&RunSlice::new(items), &mut take)?,
+    let is_whole = match target.slice(history)? {
+        Some(slice) => history.each_of(&slice, &mut take)?,
         None => false,
     };
     if !is_whole {
@@ -204,68 +207,6 @@ fn explain_skipped(
         format!("{name}  step {at}\n  skipped: {}  event {seq}, {time}\n", visible(reason))
     });
     Ok(Some(lines.collect()))
-}
-
-/// Whether there are several items of one step.
-fn many(told: &[StepExplanation]) -> bool {
-    let mut items = told.iter().filter(|one| one.seen.at.is_in_items()).map(|one| &one.seen.at);
-    let Some(first) = items.next() else { return false };
-    items.any(|at| at != first)
-}
-
-/// One line for each item.
-fn table(history: &History<'_>, told: &[StepExplanation]) -> String {
-    let last = last_of_each(told);
-    let mut table = Table::default();
-    for one in &last {
-        let (status, note) = match &one.ended {
-            Some(ended) => {
-                let error =
-                    ended.output.meta.get(names::ERROR).or_else(|| ended.output.meta.get(names::REASON));
-                let note = match error {
-                    Some(error) => first_line(&error.to_string()).to_owned(),
-                    None => match shown_of(&ended.output, |stored| history.load(stored).ok()) {
-                        Ok(value) => format!("→ {}", excerpt(&value)),
-                        Err(bytes) => format!("→ {bytes} bytes"),
-                    },
-                };
-                (ended.output.status.name(), note)
-            }
-            None => ("not ended", String::new()),
-        };
-        let name = json::label(history, &one.seen.at);
-        let time = super::history::clock_text(one.seen.time);
-        table.row([(PLAIN, name), (PLAIN, status.to_owned()), (DIM, time), (PLAIN, note)]);
-    }
-    let one = last.first().map_or(String::new(), |one| failures::handle(&history.plan, &one.seen.at));
-    let run = &history.info.id;
-    format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text(""))
-}
-
-/// One line for each visit of a state, if there are several.
-fn visits(history: &History<'_>, told: &[StepExplanation]) -> Option<String> {
-    let judged: Vec<(&StepExplanation, &ExplainedJudgement)> =
-        told.iter().filter_map(|one| Some((one, one.judged.as_deref()?))).collect();
-    if judged.len() < 2 {
-        return None;
-    }
-    let mut table = Table::default();
-    for (one, judged) in &judged {
-        let step = &history.plan.steps[one.seen.step as usize].step;
-        let time = super::history::clock_text(one.seen.time);
-        let is_told =
-            step.is_judged() || has_ignored_failure(&history.plan, &one.seen.at, &judged.recorded.verdict);
-        let reason = if is_told { first_line(&judged.recorded.reason) } else { "" };
-        table.row([
-            (PLAIN, one.seen.at.to_string()),
-            (PLAIN, describe_route(step, &judged.recorded)),
-            (DIM, time),
-            (PLAIN, reason.to_owned()),
-        ]);
-    }
-    let run = &history.info.id;
-    let last = judged.last().map_or(String::new(), |(one, _)| one.seen.at.to_string());
-    Some(format!("{}\n`threadline explain {run} {last}` shows one of them\n", table.text("")))
 }
 
 /// Lists the steps that can be explained: no step failed, and the user asked for none.

@@ -1,10 +1,15 @@
 //! The names of steps on the command line: an id, a capture, a number, a label or an address, with an item and a field.
 
+use std::collections::BTreeSet;
+
 use ecow::EcoString;
-use threadline_engine::event::{Address, RerunTarget, split_item_suffix};
+use threadline_engine::event::{Address, RerunTarget, RunSlice, split_item_suffix};
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
 use threadline_lang::diag::nearest;
+
+use super::super::history::History;
+use crate::exit::CommandFailure;
 
 /// The steps, executions and field that the user asks about.
 pub(crate) struct ExplainTarget {
@@ -65,6 +70,27 @@ impl ExplainTarget {
         }
         let are_outside = self.steps.iter().all(|step| lists_around(plan, *step) == 0);
         are_outside.then(Vec::new)
+    }
+
+    /// The slice of a run in which it shows what it shows in the whole run; none where all of the run has to be read.
+    pub(crate) fn slice(&self, history: &History<'_>) -> Result<Option<RunSlice>, CommandFailure> {
+        let plan = &history.plan;
+        let Some(slice) = self.asked_items(plan).map(RunSlice::new) else { return Ok(None) };
+        let Some(visited) = history.visited()? else { return Ok(Some(slice)) };
+        let (mut visits, mut through_end) = (BTreeSet::new(), false);
+        for at in &self.at {
+            match at.visit_around() {
+                Some(visit) => visits.extend(visited.number(&visit)),
+                None => through_end = true,
+            }
+        }
+        for step in self.steps.iter().filter(|_| self.at.is_empty()) {
+            match state_around(plan, *step) {
+                Some(position) => visits.extend(visited.of_state(position)),
+                None => through_end = true,
+            }
+        }
+        Ok(visited.slice(&visits, through_end).map(|visits| slice.in_visits(visits)))
     }
 
     /// Whether an execution belongs to the target.
@@ -173,6 +199,14 @@ fn of_items(plan: &Plan, steps: &[StepNumber], count: usize) -> Vec<StepNumber> 
         }
     }
     found
+}
+
+/// The position of the state that a step of a loop is or stands in; none for the steps at the end of the run.
+fn state_around(plan: &Plan, number: StepNumber) -> Option<usize> {
+    let outermost =
+        std::iter::successors(Some(number), |number| owner(plan, *number).map(|(owner, _)| owner));
+    let outermost = outermost.last()?;
+    plan.lists.first()?.steps.iter().position(|step| *step == outermost)
 }
 
 /// The step that contains a step, and the part that it is in.

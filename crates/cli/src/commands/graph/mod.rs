@@ -5,6 +5,8 @@ mod states_svg;
 mod svg;
 mod text;
 
+pub(super) use self::states::TakenRoutes;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -141,7 +143,7 @@ fn draw_loop(history: &History<'_>) -> Result<Option<states::LoopDrawing>, Comma
     if history.plan.states.is_none() {
         return Ok(None);
     }
-    let mut path = states::TakenRoutes::default();
+    let mut path = TakenRoutes::default();
     history.each(|_, event| {
         path.take(&history.plan, event);
         Ok(())
@@ -149,9 +151,9 @@ fn draw_loop(history: &History<'_>) -> Result<Option<states::LoopDrawing>, Comma
     Ok(Some(states::drawing(&history.plan, Some(&path))))
 }
 
-/// The states of a run as text, if it is the run of a loop.
-pub(super) fn loop_text(history: &History<'_>) -> Result<Option<String>, CommandFailure> {
-    Ok(draw_loop(history)?.map(|drawing| drawing.text()))
+/// The states of a run as text with the routes it took, if it is the run of a loop.
+pub(super) fn loop_text(plan: &Plan, path: &TakenRoutes) -> Option<String> {
+    plan.states.as_ref().map(|_| states::drawing(plan, Some(path)).text())
 }
 
 fn of_plan(plan: &Plan, ends: &BTreeMap<usize, StepEnd>) -> GraphDrawing {

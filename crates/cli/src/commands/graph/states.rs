@@ -65,7 +65,7 @@ pub(super) struct DrawnRoute {
 
 /// The routes that a run took, collected from its events.
 #[derive(Default)]
-pub(super) struct TakenRoutes {
+pub(in crate::commands) struct TakenRoutes {
     visits: BTreeMap<usize, u64>,
     taken: BTreeMap<(usize, usize), u64>,
     last: Option<(usize, Address)>,
@@ -74,7 +74,7 @@ pub(super) struct TakenRoutes {
 
 impl TakenRoutes {
     /// Takes the next event of the run.
-    pub(super) fn take(&mut self, plan: &Plan, event: &Event) {
+    pub(in crate::commands) fn take(&mut self, plan: &Plan, event: &Event) {
         match &event.kind {
             EventKind::RunEnded { outcome, ended, .. } => {
                 self.standing = Some(match (outcome, ended) {

@@ -314,6 +314,8 @@ pub struct Failed {
     executions: BTreeMap<Address, Seq>,
     /// Steps with `continue_on_error` that took too long: they end the run when its time is over.
     timed_out: BTreeMap<Address, Seq>,
+    /// The executions that failed and were let fail: the run went on.
+    passed_over: BTreeMap<Address, Seq>,
     has_crash: bool,
     is_over: bool,
 }
@@ -332,8 +334,9 @@ impl Failed {
                 self.is_over = true;
                 if *outcome == Outcome::Completed {
                     // What is left was let fail.
-                    self.executions.retain(|at, _| at.is_in_items());
+                    self.passed_over.extend(self.executions.extract_if(.., |at, _| !at.is_in_items()));
                 } else if self.executions.is_empty() {
+                    self.passed_over.retain(|at, _| !self.timed_out.contains_key(at));
                     self.executions.append(&mut self.timed_out);
                 }
             }
@@ -350,18 +353,19 @@ impl Failed {
         };
         self.has_crash |= FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash);
         // Whether that is a failure of a state is said when it was judged.
-        if step.continue_on_error || step.state.is_some() {
-            if FailureKind::of_meta(&output.meta) == Some(FailureKind::Timeout) && step.state.is_none() {
-                self.timed_out.insert(event.at.clone(), event.seq);
-            }
+        if step.state.is_some() {
             return;
         }
+        if step.continue_on_error && FailureKind::of_meta(&output.meta) == Some(FailureKind::Timeout) {
+            self.timed_out.insert(event.at.clone(), event.seq);
+        }
+        let failed = if step.continue_on_error { &mut self.passed_over } else { &mut self.executions };
         // That items failed is said by the items.
         let of_items = FailureKind::of_meta(&output.meta) == Some(FailureKind::Items);
         if output.status == Status::Failed && !of_items {
-            self.executions.insert(event.at.clone(), event.seq);
+            failed.insert(event.at.clone(), event.seq);
         } else {
-            self.executions.remove(&event.at);
+            failed.remove(&event.at);
         }
     }
 
@@ -382,11 +386,16 @@ impl Failed {
     }
 
     fn forget(&mut self, done_again: &Address) {
-        for known in [&mut self.executions, &mut self.timed_out] {
+        for known in [&mut self.executions, &mut self.timed_out, &mut self.passed_over] {
             if !known.is_empty() {
                 known.retain(|at, _| at != done_again && !at.is_inside(done_again));
             }
         }
+    }
+
+    /// The executions that failed and were let fail, and the events that say so.
+    pub fn passed_over(&self) -> impl Iterator<Item = (&Address, Seq)> {
+        self.passed_over.iter().map(|(at, seq)| (at, *seq))
     }
 
     /// They, and the events that say so.

@@ -710,8 +710,10 @@ pub(super) fn failures() -> Value {
         ("attempts", typed("integer", "which attempt it was, from 1")),
         ("duration_ms", or_null("integer", "how long it took, in milliseconds; of an item the last attempt")),
         ("branch", or_null("string", "the branch that keeps the commits of the item, where there is one")),
+        ("passed_over", typed("boolean", "whether it was let fail, and the run went on")),
     ];
-    let required = ["at", "index", "item", "step", "error", "attempts", "duration_ms", "branch"];
+    let required =
+        ["at", "index", "item", "step", "error", "attempts", "duration_ms", "branch", "passed_over"];
     described("A line of `show --failed --json`", &an_object(properties, &required, false))
 }
 

@@ -1,17 +1,17 @@
-//! `threadline show RUN --failed`: lists the items that failed, and the steps that failed outside of items.
+//! `threadline show RUN --failed`: lists the items that failed, the steps that failed outside of items, and those that were
+//! let fail.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::{Address, Seq};
-use threadline_engine::replay::output_of;
+use threadline_engine::event::{Address, Output, Seq, Status};
+use threadline_engine::replay::{Failed, output_of};
 use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
-use super::explain::failed as failed_executions;
 use super::explain::failures::handle;
 use super::history::{History, of_journal};
 use super::{print, print_styled};
@@ -26,87 +26,122 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
-/// Lists the items of a run that failed and were not made good since.
+/// Lists what failed in a run and was not made good since.
 pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailure> {
-    let mut failed = FailedItems::default();
-    history.each(|_, event| {
-        failed.take(event);
-        Ok(())
-    })?;
-    let id = &history.info.id;
-    let steps: Vec<Address> =
-        failed_executions(history)?.into_iter().filter(|at| !at.is_in_items()).collect();
+    let failures = Failures::read(history)?;
     if json {
-        for item in failed.iter() {
-            print(&format!("{}\n", item_json(history, item)?.to_json(JsonStyle::Compact)))?;
-        }
-        let last_outputs = if steps.is_empty() { BTreeMap::new() } else { last_outputs(history)? };
-        for at in &steps {
-            let seq = last_outputs.get(at).copied();
-            print(&format!("{}\n", step_json(history, at, seq)?.to_json(JsonStyle::Compact)))?;
-        }
-        return Ok(());
+        return failures.print_json(history);
     }
-    let Some(first) = failed.iter().next() else {
-        return print_styled(&steps_text(history, &steps)?);
-    };
-    let mut table = Table::default();
-    let mut lists: BTreeMap<Address, (u64, u64)> = BTreeMap::new();
-    for item in failed.iter() {
-        table.row(row(history, item)?);
-        if let Some((owner, _)) = item.at.as_item() {
-            lists.entry(owner).or_insert((0, item.of)).0 += 1;
-        }
-    }
-    let mut out = table.text("");
-    out.push('\n');
-    for (owner, (count, of)) in lists {
-        // Writing into a text cannot fail.
-        let _ = writeln!(out, "{count} of {of} items of `{owner}` failed");
-    }
-    let about =
-        first.step.as_ref().map_or_else(|| format!("'{}'", first.at), |step| handle(&history.plan, &step.at));
-    let _ = writeln!(
-        out,
-        "{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
-         {DIM}threadline resume {id} --failed{DIM:#} does them again"
-    );
-    if !steps.is_empty() {
-        out.push('\n');
-        out.push_str(&steps_text(history, &steps)?);
-    }
-    print_styled(&out)
-}
-
-/// The steps that failed outside of items, with the last line that each printed.
-fn steps_text(history: &History<'_>, steps: &[Address]) -> Result<String, CommandFailure> {
     let id = &history.info.id;
-    let Some(first) = steps.first() else { return Ok(format!("nothing of run {id} failed\n")) };
-    let last_outputs = last_outputs(history)?;
-    let mut table = Table::default();
-    for at in steps {
-        let error = last_outputs.get(at).map(|seq| step_error(history, *seq)).transpose()?;
-        let name = format!("✗ {}", visible(step_label(&history.plan, at).trim_start()));
-        table.row([(BAD, name), (PLAIN, error.flatten().unwrap_or_default())]);
+    let mut parts = Vec::new();
+    if let Some(first) = failures.items.iter().next() {
+        parts.push(failures.items_text(history, first)?);
     }
-    let about = handle(&history.plan, first);
-    Ok(format!(
-        "{}\n{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
-         {DIM}threadline resume {id}{DIM:#} tries it again\n",
-        table.text("")
-    ))
+    if let Some((first, _)) = failures.steps.first() {
+        let about = handle(&history.plan, first);
+        let table = failures.table(history, &failures.steps, "")?;
+        parts.push(format!(
+            "{table}\n{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
+             {DIM}threadline resume {id}{DIM:#} tries it again\n"
+        ));
+    }
+    if let Some((first, _)) = failures.passed_over.first() {
+        let about = handle(&history.plan, first);
+        let table = failures.table(history, &failures.passed_over, "passed over")?;
+        parts.push(format!("{table}\n{DIM}threadline explain {id} {about}{DIM:#} says what a step read\n"));
+    }
+    if parts.is_empty() {
+        parts.push(format!("nothing of run {id} failed\n"));
+    }
+    print_styled(&parts.join("\n"))
 }
 
-/// The event with the last output of each execution.
-fn last_outputs(history: &History<'_>) -> Result<BTreeMap<Address, Seq>, CommandFailure> {
-    let mut last = BTreeMap::new();
-    history.each(|_, event| {
-        if output_of(event).is_some() {
-            last.insert(event.at.clone(), event.seq);
+/// What failed in a run.
+struct Failures {
+    items: FailedItems,
+    /// The steps that failed outside of items, each with the event that has what it left.
+    steps: Vec<(Address, Option<Seq>)>,
+    /// The steps that failed and were let fail: the run went on.
+    passed_over: Vec<(Address, Option<Seq>)>,
+}
+
+impl Failures {
+    fn read(history: &History<'_>) -> Result<Self, CommandFailure> {
+        let (mut items, mut failed) = (FailedItems::default(), Failed::default());
+        let mut last_outputs: BTreeMap<Address, Seq> = BTreeMap::new();
+        history.each_of_failures(|event| {
+            items.take(event);
+            failed.take(&history.plan, event);
+            let is_needed = |output: &&Output| output.status == Status::Failed || !event.at.is_in_items();
+            if output_of(event).filter(is_needed).is_some() {
+                last_outputs.insert(event.at.clone(), event.seq);
+            }
+            Ok(())
+        })?;
+        let with_output = |(at, _): (&Address, Seq)| (at.clone(), last_outputs.get(at).copied());
+        let outside = failed.executions().filter(|(at, _)| !at.is_in_items());
+        let steps = outside.map(with_output).collect();
+        let passed_over = failed.passed_over().map(with_output).collect();
+        Ok(Self { items, steps, passed_over })
+    }
+
+    fn print_json(&self, history: &History<'_>) -> Result<(), CommandFailure> {
+        let line = |failure: Value| print(&format!("{}\n", failure.to_json(JsonStyle::Compact)));
+        for item in self.items.iter() {
+            line(item_json(history, item)?)?;
+        }
+        for (steps, is_passed_over) in [(&self.steps, false), (&self.passed_over, true)] {
+            for (at, seq) in steps {
+                line(step_json(history, at, *seq, is_passed_over)?)?;
+            }
         }
         Ok(())
-    })?;
-    Ok(last)
+    }
+
+    /// The items that failed, and how many they are of which list.
+    fn items_text(&self, history: &History<'_>, first: &FailedItem) -> Result<String, CommandFailure> {
+        let mut table = Table::default();
+        let mut lists: BTreeMap<Address, (u64, u64)> = BTreeMap::new();
+        for item in self.items.iter() {
+            table.row(row(history, item)?);
+            if let Some((owner, _)) = item.at.as_item() {
+                lists.entry(owner).or_insert((0, item.of)).0 += 1;
+            }
+        }
+        let mut out = table.text("");
+        out.push('\n');
+        for (owner, (count, of)) in lists {
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "{count} of {of} items of `{owner}` failed");
+        }
+        let id = &history.info.id;
+        let about = first
+            .step
+            .as_ref()
+            .map_or_else(|| format!("'{}'", first.at), |step| handle(&history.plan, &step.at));
+        let _ = writeln!(
+            out,
+            "{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
+             {DIM}threadline resume {id} --failed{DIM:#} does them again"
+        );
+        Ok(out)
+    }
+
+    /// Steps that failed, each with its error and the last line that it printed.
+    fn table(
+        &self,
+        history: &History<'_>,
+        steps: &[(Address, Option<Seq>)],
+        note: &str,
+    ) -> Result<String, CommandFailure> {
+        let mut table = Table::default();
+        for (at, seq) in steps {
+            let error = seq.map(|seq| step_error(history, seq)).transpose()?;
+            let name = format!("✗ {}", visible(step_label(&history.plan, at).trim_start()));
+            table.row([(BAD, name), (PLAIN, error.flatten().unwrap_or_default()), (DIM, note.to_owned())]);
+        }
+        Ok(table.text(""))
+    }
 }
 
 /// The error of a step on one line, with the last line that it printed.
@@ -160,11 +195,17 @@ fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, CommandF
         ("attempts", Value::from(ended.attempts)),
         ("duration_ms", Value::from(ended.duration_ms)),
         ("branch", text(ended.branch.as_deref())),
+        ("passed_over", false.into()),
     ]))
 }
 
-/// A step that failed outside of items, in the shape of an item.
-fn step_json(history: &History<'_>, at: &Address, seq: Option<Seq>) -> Result<Value, CommandFailure> {
+/// A step that failed outside of items or was let fail, in the shape of an item.
+fn step_json(
+    history: &History<'_>,
+    at: &Address,
+    seq: Option<Seq>,
+    is_passed_over: bool,
+) -> Result<Value, CommandFailure> {
     let event = seq.map(|seq| history.event(seq)).transpose()?;
     let meta = event.as_ref().and_then(output_of).map(|output| &output.meta);
     let count = |name: &str| meta.and_then(|meta| meta.get(name)?.as_i64());
@@ -178,5 +219,6 @@ fn step_json(history: &History<'_>, at: &Address, seq: Option<Seq>) -> Result<Va
         ("attempts", Value::from(count(names::RETRY_COUNT).unwrap_or_default() + 1)),
         ("duration_ms", count(names::EXECUTION_TIME_MS).map_or(Value::NULL, Value::from)),
         ("branch", Value::NULL),
+        ("passed_over", is_passed_over.into()),
     ]))
 }

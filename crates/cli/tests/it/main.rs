@@ -32,6 +32,7 @@ mod locks;
 mod loops_seen;
 mod models;
 mod monsters;
+mod partial_reads;
 mod power_loss;
 mod provenance;
 mod readme;

@@ -13,6 +13,8 @@
 
 #[path = "runs/model_server.rs"]
 mod model_server;
+#[path = "runs/readers.rs"]
+mod readers;
 #[path = "runs/scenarios.rs"]
 mod scenarios;
 
@@ -507,94 +509,6 @@ impl Bench {
             let (ours, theirs) = (per(median(ours), 1), per(median(theirs), 1));
             let processor = our_ticks as f64 / their_ticks as f64;
             println!("  {name:<34} {ours:>8.1} {theirs:>11.1} {:>7.2} {processor:>7.2}", ours / theirs);
-        }
-        Ok(())
-    }
-
-    /// The commands that read a run of many items, one of many transitions, and a store of many runs; beside another
-    /// binary if there is one, which reads a store that it has written itself.
-    fn readers(&self, other: Option<&Path>, rounds: usize, largest: usize) -> Result<(), String> {
-        let items = largest.min(100_000);
-        let (loops, runs) = (items / 10, items / 10);
-        let middle = &*format!("map[{}]/1", items / 2);
-        let name = &*format!("v[{}]", items / 2);
-        let visit = &*format!("again#{}", loops / 2);
-        let mut readers = vec![(self.binary.as_path(), self.folder.join("ours"))];
-        readers.extend(other.map(|other| (other, self.folder.join("theirs"))));
-        for (_, folder) in &readers {
-            std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-            let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let write = |file: &str, text: &str| self.write(&format!("{name}/{file}"), text);
-            write("map.yaml", &map(items, "{id: v, value: \"${item}\"}"))?;
-            write("loop.yaml", &repeat(loops, "value: \"${state.iteration}\", capture: n, "))?;
-            write("small.yaml", "steps:\n  - value: 1\n")?;
-        }
-        let stores: [(String, &[&[&str]]); 3] = [
-            (
-                format!("a map of {items} items"),
-                &[
-                    &["show", "last"],
-                    &["explain", "last", middle],
-                    &["explain", "last", "reduce"],
-                    &["explain", "last", middle, "--back"],
-                    &["explain", "last", middle, "--forward"],
-                    &["logs", "last", middle],
-                    &["vars", "last", name],
-                    &["vars", "last"],
-                    &["runs"],
-                ],
-            ),
-            (
-                format!("a loop of {loops} transitions"),
-                &[&["show", "last"], &["explain", "last", visit], &["vars", "last"], &["vars", "last", "n"]],
-            ),
-            (
-                format!("a store of {runs} runs"),
-                &[
-                    &["show", "last"],
-                    &["explain", "last"],
-                    &["vars", "last"],
-                    &["runs"],
-                    &["runs", "-n", "20"],
-                ],
-            ),
-        ];
-        println!("reading                                   ms   the other   ratio");
-        for (at, (name, commands)) in stores.iter().enumerate() {
-            for (binary, folder) in &readers {
-                let store = folder.join(".threadline");
-                if store.exists() {
-                    std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
-                }
-                std::fs::create_dir(&store).map_err(|error| error.to_string())?;
-                let (file, count) = [("map.yaml", 1), ("loop.yaml", 1), ("small.yaml", runs)][at];
-                for _ in 0..count {
-                    Self::call_in(folder, binary, &["run", file])?;
-                }
-            }
-            println!(" {name}");
-            for command in *commands {
-                let mut times: Vec<Vec<Duration>> = vec![Vec::new(); readers.len()];
-                for _ in 0..rounds {
-                    for (at, (binary, folder)) in readers.iter().enumerate() {
-                        match Self::call_in(folder, binary, command) {
-                            Ok(timed) => times[at].push(timed.elapsed),
-                            // The other binary need not know every command.
-                            Err(_) if at > 0 => {}
-                            Err(why) => return Err(why),
-                        }
-                    }
-                }
-                let measured = times.into_iter().filter(|times| !times.is_empty());
-                let measured: Vec<f64> = measured.map(|times| per(median(times), 1)).collect();
-                let command = command.join(" ");
-                match measured[..] {
-                    [ours, theirs] => {
-                        println!("  {command:<34} {ours:>8.1} {theirs:>11.1} {:>7.2}", ours / theirs);
-                    }
-                    _ => println!("  {command:<34} {:>8.1}", measured[0]),
-                }
-            }
         }
         Ok(())
     }

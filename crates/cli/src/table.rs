@@ -171,7 +171,7 @@ mod tests {
              n     = 1                       int\n\
              \x20   input\n"
         );
-        let widest = text(1);
-        assert!(widest.lines().all(|line| line.len() > 1), "{widest}");
+        let narrowest: String = table(ROWS).lines("", 1).collect();
+        assert!(narrowest.lines().all(|line| line.len() > 1), "{narrowest}");
     }
 }

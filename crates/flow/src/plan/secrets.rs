@@ -7,14 +7,16 @@
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_lang::diag::Span;
 use threadline_lang::{Binding, Origin, Reference, ReferenceKind};
 
 use super::check::{Checked, Checker, Readable, readable};
 use crate::checks::Check;
+use crate::files::is_user_agents;
 use crate::forms;
 use crate::model::{
-    Field, FieldKind, FieldOwner, Moment, SECRETS_ROOT, SOURCE, SecretSource, StepField, agent_fields,
-    limit_fields, server_fields, step_fields,
+    Field, FieldKind, FieldOwner, Moment, SECRETS_ROOT, SOURCE, Secret, SecretSource, StepField,
+    agent_fields, limit_fields, server_fields, step_fields,
 };
 
 /// What may be made of a secret: whatever it gives can be masked like the secret itself.
@@ -114,6 +116,10 @@ impl Checker<'_> {
                 continue;
             }
             reads = true;
+            if self.is_of_user(&origin, &reference) {
+                self.secret_of_user(&origin, &reference);
+                continue;
+            }
             match SecretField::of(field) {
                 SecretField::Records => {
                     let name = if field.key == SOURCE { field.name.as_str() } else { field.key };
@@ -124,7 +130,7 @@ impl Checker<'_> {
             }
         }
         for (origin, reference) in argument_references(field, checked) {
-            if self.is_declared(&reference) {
+            if self.is_declared(&reference) && !self.is_of_user(&origin, &reference) {
                 self.secret_argument(&origin, &reference);
             }
         }
@@ -151,10 +157,32 @@ impl Checker<'_> {
     fn recorded_secrets(&mut self, key: &'static str, field: Readable<'_>) {
         for (origin, reference) in field.references() {
             self.secret_variable(&origin, &reference);
-            if self.is_declared(&reference) {
+            if self.is_of_user(&origin, &reference) {
+                self.secret_of_user(&origin, &reference);
+            } else if self.is_declared(&reference) {
                 self.recorded(key, &origin, &reference);
             }
         }
+    }
+
+    /// Whether a reference outside of the user-wide file reads a secret that only that file declares.
+    fn is_of_user(&mut self, origin: &Origin, reference: &Reference) -> bool {
+        let workflow = Arc::clone(&self.plan.workflow);
+        let stands_there = |span: Span| is_user_agents(workflow.file.placed(span.range().start).name);
+        let named = |secret: &&Secret| reference.first.as_ref() == Some(&secret.name);
+        let secret = workflow.secrets.iter().find(named).filter(|_| is_secret(reference));
+        secret.is_some_and(|secret| stands_there(secret.span))
+            && !stands_there(self.place(origin, reference.span))
+    }
+
+    fn secret_of_user(&mut self, origin: &Origin, reference: &Reference) {
+        let name = secret_name(reference);
+        let span = self.place(origin, reference.span);
+        let message = format!(
+            "the secret `{name}` is declared in the user-wide file of agents, and only settings in that file read it"
+        );
+        let hint = format!("declare it here, as in `secrets: {{{name}: {{env: {name}}}}}`");
+        self.problem(Check::SecretPlace.at(span, message).hint(hint));
     }
 
     fn recorded(&mut self, key: &str, origin: &Origin, reference: &Reference) {

@@ -121,8 +121,12 @@ impl Progress {
             self.spent.add(spent);
         }
         match &event.kind {
-            EventKind::Exchanged { held: true, .. } => {
-                self.held.insert(event.at.clone());
+            EventKind::Exchanged { held, calls, .. } => {
+                if *held || *calls {
+                    self.held.insert(event.at.clone());
+                } else {
+                    self.held.remove(&event.at);
+                }
             }
             EventKind::Started { .. } => {
                 self.held.remove(&event.at);

@@ -404,6 +404,7 @@ impl<'a> Reporter<'a> {
                 self.line(&event.at, LineHead::new(DIM, "↻", ""), note);
             }
             EventKind::Decided { .. }
+            | EventKind::CallLost { .. }
             | EventKind::Started { .. }
             | EventKind::Defined { .. }
             | EventKind::LimitsResolved { .. }

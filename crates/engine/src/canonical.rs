@@ -20,7 +20,7 @@ use crate::hash::Hash;
 use crate::select::{Expansion, ResolvedSource};
 
 /// Settings of an agent that change nothing of what it is asked.
-const ASIDE: [&str; 3] = ["price", "max_parallel", "requests_per_minute"];
+const ASIDE: [&str; 4] = ["price", "timeout", "max_parallel", "requests_per_minute"];
 
 /// The hashes that the journal keeps of the fields of an attempt.
 pub(crate) struct FieldHashes {

@@ -135,8 +135,17 @@ pub enum EventKind {
         number: u32,
         /// Whether the agent is not asked for more now: a budget is used up, or it is asked too often.
         held: bool,
+        /// Whether it calls a workflow now, which goes on inside after a crash.
+        calls: bool,
         /// What it left.
         output: Output,
+    },
+    /// A call of an agent is over of which nothing more will be heard, and counts as this.
+    CallLost {
+        /// What it used, as an estimate.
+        spent: Box<Spend>,
+        /// Whether the agent is asked again; otherwise that is for whoever resumes the run.
+        goes_on: bool,
     },
     /// An attempt failed, and there will be another.
     Retrying {

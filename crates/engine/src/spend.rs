@@ -27,12 +27,23 @@ pub struct Spend {
     pub uncounted: u64,
     /// The number of messages whose cost is not known.
     pub unpriced: u64,
+    /// The number of messages that broke off, so that what they used is an estimate.
+    pub estimated: u64,
 }
 
 impl Default for Spend {
     fn default() -> Self {
         let cost = Number::int(0);
-        Self { turns: 0, input_tokens: 0, output_tokens: 0, cost, elapsed_ms: 0, uncounted: 0, unpriced: 0 }
+        Self {
+            turns: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            cost,
+            elapsed_ms: 0,
+            uncounted: 0,
+            unpriced: 0,
+            estimated: 0,
+        }
     }
 }
 
@@ -44,6 +55,7 @@ const COST: &str = "cost_usd";
 const ELAPSED: &str = "elapsed_ms";
 const UNCOUNTED: &str = "uncounted";
 const UNPRICED: &str = "unpriced";
+const ESTIMATED: &str = "estimated";
 
 impl Spend {
     /// One message of an agent, for which it worked this long.
@@ -57,6 +69,7 @@ impl Spend {
             uncounted: u64::from(input_tokens.is_none() || output_tokens.is_none()),
             unpriced: u64::from(cost.is_none()),
             cost: cost.clone().unwrap_or(Number::int(0)),
+            estimated: 0,
         }
     }
 
@@ -72,7 +85,9 @@ impl Spend {
 
     /// Adds what another one has spent.
     pub fn add(&mut self, other: &Self) {
-        let Self { turns, input_tokens, output_tokens, cost, elapsed_ms, uncounted, unpriced } = other;
+        let Self { turns, input_tokens, output_tokens, cost, elapsed_ms, uncounted, unpriced, estimated } =
+            other;
+        self.estimated = self.estimated.saturating_add(*estimated);
         self.turns = self.turns.saturating_add(*turns);
         self.input_tokens = self.input_tokens.saturating_add(*input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(*output_tokens);
@@ -88,7 +103,9 @@ impl Spend {
 
     /// Without a part of it.
     pub fn remove(&mut self, part: &Self) {
-        let Self { turns, input_tokens, output_tokens, cost, elapsed_ms, uncounted, unpriced } = part;
+        let Self { turns, input_tokens, output_tokens, cost, elapsed_ms, uncounted, unpriced, estimated } =
+            part;
+        self.estimated = self.estimated.saturating_sub(*estimated);
         self.turns = self.turns.saturating_sub(*turns);
         self.input_tokens = self.input_tokens.saturating_sub(*input_tokens);
         self.output_tokens = self.output_tokens.saturating_sub(*output_tokens);
@@ -102,8 +119,9 @@ impl Spend {
 
     /// As it stands in the journal.
     pub fn value(&self) -> Value {
-        let Self { turns, input_tokens, output_tokens, cost, elapsed_ms, uncounted, unpriced } = self;
-        Value::record([
+        let Self { turns, input_tokens, output_tokens, cost, elapsed_ms, uncounted, unpriced, estimated } =
+            self;
+        let fields = [
             (TURNS, Value::from(*turns)),
             (INPUT_TOKENS, Value::from(*input_tokens)),
             (OUTPUT_TOKENS, Value::from(*output_tokens)),
@@ -111,7 +129,10 @@ impl Spend {
             (ELAPSED, Value::from(*elapsed_ms)),
             (UNCOUNTED, Value::from(*uncounted)),
             (UNPRICED, Value::from(*unpriced)),
-        ])
+        ];
+        // Journals of earlier versions do not say it.
+        let estimated = (*estimated > 0).then(|| (ESTIMATED, Value::from(*estimated)));
+        Value::record(fields.into_iter().chain(estimated))
     }
 
     /// What [`Self::value`] made.
@@ -125,6 +146,7 @@ impl Spend {
             elapsed_ms: count(ELAPSED)?,
             uncounted: count(UNCOUNTED)?,
             unpriced: count(UNPRICED)?,
+            estimated: if value.get(ESTIMATED).is_some() { count(ESTIMATED)? } else { 0 },
         })
     }
 }
@@ -138,6 +160,7 @@ impl EventKind {
             Self::Finished { output, .. }
             | Self::Exchanged { output, .. }
             | Self::Retrying { output, .. } => output.spent.as_deref(),
+            Self::CallLost { spent, .. } => Some(spent),
             Self::Judged(judged) if judged.kept.is_none() => judged.reply.as_ref()?.spent.as_deref(),
             _ => None,
         }

@@ -27,6 +27,8 @@ pub struct View {
     pub started: Option<Seq>,
     /// What the agent said so far, where the attempt goes on with it.
     pub exchanges: Vec<Seq>,
+    /// Whether a call of its agent may have been in flight at a crash, and is not counted.
+    pub in_doubt: bool,
     /// Outputs by id.
     pub outputs: Vec<(EcoString, Seq)>,
     /// Captures by name.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ecow::EcoString;
+use ecow::{EcoString, eco_format};
 use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{
     Definitions, Document, Expression, Number, Origin, PathStep, Reference, ReferenceKind, SetError, Syntax,
@@ -18,7 +18,7 @@ use threadline_expect::{DocumentKind, Expectations};
 pub use threadline_lang::source::Field;
 use threadline_lang::source::SourceFile;
 
-use crate::fields::{NodeType, ProviderSpec};
+use crate::fields::{BASE_URL, NodeType, ProviderSpec};
 use crate::json_path::JsonPath;
 use crate::shell::UnknownPolicy;
 
@@ -520,6 +520,36 @@ pub struct Agent {
     pub cache: bool,
     /// Where the name stands.
     pub span: Span,
+}
+
+/// Whose requests a provider counts together: those to one address with one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentAccount {
+    /// The provider and its address.
+    pub address: EcoString,
+    /// The names of the secrets that the key is read from.
+    pub secrets: Vec<EcoString>,
+}
+
+impl Agent {
+    /// The account that an agent behind an API is asked with. An address that is not written out is nobody's but its own.
+    pub fn account(&self) -> Option<AgentAccount> {
+        let usual = self.provider.name.usual_url()?;
+        let text = |key: &str| {
+            self.settings.iter().find_map(|setting| match &setting.value {
+                SettingTemplate::Text(text) if setting.key == key => Some(text),
+                _ => None,
+            })
+        };
+        let url = match text(BASE_URL) {
+            Some(written) => written.value.as_plain()?.into_owned(),
+            None => usual.to_owned(),
+        };
+        let key = text("api_key").map(|key| key.value.references()).unwrap_or_default();
+        let secrets = key.into_iter().filter_map(|reference| reference.first).collect();
+        let provider = self.provider.word.name;
+        Some(AgentAccount { address: eco_format!("{provider} {}", url.trim_end_matches('/')), secrets })
+    }
 }
 
 /// What an agent may call: an entry of `tools`.

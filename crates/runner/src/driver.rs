@@ -400,8 +400,8 @@ pub(crate) struct DrivenRun<'a> {
     pub(crate) exchanges: Option<Arc<ExchangeFiles>>,
     /// Which of its executions continue which threads.
     pub(crate) threads: ThreadClaims,
-    /// How often the judges of executions could not be asked.
-    unanswered: Mutex<BTreeMap<Address, u32>>,
+    /// How often the judges of executions could not be asked, and when each may be asked again.
+    unanswered: Mutex<BTreeMap<Address, (u32, Instant)>>,
     /// How many steps may run at once, as the caller says.
     pub(crate) given_jobs: Option<usize>,
     jobs: usize,
@@ -615,11 +615,14 @@ impl DrivenRun<'_> {
     /// What is said to one more call of an agent, and how many calls had ended by then.
     pub(crate) fn admit(&self, at: &Address, used: &Spend, call: &AgentCall) -> (CallAdmission, u64) {
         let seen = self.gates.ended();
+        if let Some(pause) = self.pause_of_judge(at) {
+            return (CallAdmission::Later(Some(pause)), seen);
+        }
         // What no budget allows need not wait for its turn.
         if let Err(reached) = self.admit_by_budget(at, used) {
             return (CallAdmission::OverBudget(reached), seen);
         }
-        let place = (self.plan.workflow.file.name(), self.journal.run().as_str());
+        let place = (&*self.plan.workflow, self.journal.run().as_str());
         let admission = match self.gates.enter(place, at, call, Instant::now()) {
             GatePassage::Open => return (CallAdmission::Now, seen),
             GatePassage::Full => CallAdmission::Later(None),
@@ -636,11 +639,28 @@ impl DrivenRun<'_> {
     /// How often the judge of an execution could not be asked, this time included.
     pub(crate) fn unanswered(&self, at: &Address) -> u32 {
         let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-        let tries = unanswered.entry(at.clone()).or_default();
+        let (tries, _) = unanswered.entry(at.clone()).or_insert_with(|| (0, Instant::now()));
         *tries += 1;
+        let tries = *tries;
+        drop(unanswered);
         // It is not in flight while it waits.
         self.core().machine.withdraw(at);
-        *tries
+        tries
+    }
+
+    /// The judge of an execution could not be asked, and is asked again after a pause.
+    pub(crate) fn judge_waits(&self, at: &Address, pause: Duration) {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, until)) = unanswered.get_mut(at) {
+            *until = Instant::now() + pause.min(LONGEST_PAUSE);
+        }
+    }
+
+    /// How long an execution has to wait before its judge is asked again.
+    fn pause_of_judge(&self, at: &Address) -> Option<Duration> {
+        let unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = unanswered.get(at)?.1.saturating_duration_since(Instant::now());
+        Some(left).filter(|left| !left.is_zero())
     }
 
     /// Tells the gates which agents the run asked in the last minute before it was stopped.
@@ -665,7 +685,7 @@ impl DrivenRun<'_> {
             // What is not known is when it was asked: it was answered when this was written.
             let asked = steady.checked_sub(age + Duration::from_millis(spent.elapsed_ms));
             if let Some(asked) = asked {
-                self.gates.remember(workflow.file.name(), agent, asked);
+                self.gates.remember(workflow, agent, asked);
             }
         }
         Ok(())

@@ -137,7 +137,7 @@ impl Driver for LocalDriver<'_, '_> {
     }
 
     fn leave_alone(&mut self, call: &AgentCall, pause: Duration) {
-        self.shared.gates.close(self.shared.plan.workflow.file.name(), &call.agent, Instant::now(), pause);
+        self.shared.gates.close(&self.shared.plan.workflow, &call.agent, Instant::now(), pause);
     }
 
     fn unanswered(&mut self, at: &Address) -> Option<u32> {
@@ -145,6 +145,7 @@ impl Driver for LocalDriver<'_, '_> {
     }
 
     fn judge_waits(&mut self, at: &Address, failure: &Failure, pause: Duration) {
+        self.shared.judge_waits(at, pause);
         let why = WaitReason::Unanswered(failure.message.clone());
         self.shared.teller.tell(Notice::Waits(at.clone(), why, pause));
     }

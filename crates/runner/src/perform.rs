@@ -13,8 +13,8 @@ use threadline_engine::agent::stream::{self, AnswerStream};
 use threadline_engine::event::{Address, Listed, Millis};
 use threadline_engine::execute::effect::{
     CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec,
-    ItemsSource, ItemsSpec, ListingSpec, MAX_USAGE_REPORT, NotChosen, ProcessEnd, ProcessSpec, ReadSpec,
-    RequestSpec, StartFailure, ToolAnswer, ToolSpec, USAGE_VARIABLE,
+    ItemsSource, ItemsSpec, ListingSpec, MAX_USAGE_REPORT, NoResponse, NotChosen, ProcessEnd, ProcessSpec,
+    ReadSpec, RequestSpec, StartFailure, ToolAnswer, ToolSpec, USAGE_VARIABLE,
 };
 use threadline_engine::execute::result::Timing;
 use threadline_engine::execute::{
@@ -249,7 +249,10 @@ impl LocalDriver<'_, '_> {
         let response = match self.shared.control.child().aside(send) {
             Ok(None) => return EffectResult::Cancelled,
             Ok(Some(response)) => response,
-            Err(error) => Err(Failure::new(FailureKind::Http, format!("no request can be made: {error}"))),
+            Err(error) => {
+                let message = format!("no request can be made: {error}");
+                Err(NoResponse::unsent(Failure::new(FailureKind::Http, message)))
+            }
         };
         let response = match self.shared.surroundings.masks() {
             // A secret that came in pieces is found in the whole.

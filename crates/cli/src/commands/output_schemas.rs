@@ -57,6 +57,8 @@ fn spent(about: &str, or_null: bool) -> Value {
         ("unpriced", typed("integer", "the number of messages whose cost is not known")),
     ];
     let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    let estimated = typed("integer", "the number of messages that broke off, whose use is an estimate");
+    let fields = fields.into_iter().chain([("estimated", estimated)]).collect();
     let object = an_object(fields, &required, false);
     let fields = object.as_object().into_iter().flat_map(|object| object.iter());
     let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
@@ -602,6 +604,11 @@ fn event_fields(kind: &str) -> Value {
                     "whether the agent is not asked for more now: a budget is used up, or it is asked too often",
                 ),
             ),
+            ("calls?", flag("whether it calls a workflow now, which goes on inside after a crash")),
+        ],
+        "call_lost" => vec![
+            ("spent", spent("what a call of an agent counts as that broke off", false)),
+            ("goes_on", flag("whether the agent is asked again without anybody being asked")),
         ],
         "retrying" => vec![
             ("output", output()),

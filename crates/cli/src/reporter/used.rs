@@ -48,10 +48,15 @@ pub(super) fn budgets_text(plan: &Plan, changes: &[BudgetChange]) -> String {
     format!(", budget {}", visible(&changes.iter().map(of).collect::<Vec<_>>().join(", ")))
 }
 
-/// What agents used, as people read it: `1250 tokens, $0.02`; nothing where none of it is known.
+/// What agents used, as people read it: `1250 tokens, $0.02`; nothing where none of it is known. Where a part is an
+/// estimate, it says so.
 pub(crate) fn spend_text(spent: &Spend) -> Option<String> {
-    let at_least = |unknown: u64| if unknown > 0 { "at least " } else { "" };
-    let Spend { turns, uncounted, unpriced, cost, .. } = spent;
+    let Spend { turns, uncounted, unpriced, cost, estimated, .. } = spent;
+    let at_least = |unknown: u64| match (unknown, estimated) {
+        (0, 0) => "",
+        (0, _) => "about ",
+        _ => "at least ",
+    };
     let tokens = (uncounted < turns || spent.tokens() > 0)
         .then(|| format!("{}{}", at_least(*uncounted), words::count(spent.tokens(), "token")));
     let cost = (unpriced < turns || !cost.is_zero()).then(|| format!("{}${cost}", at_least(*unpriced)));

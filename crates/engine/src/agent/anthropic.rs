@@ -5,26 +5,27 @@
 
 use std::collections::BTreeMap;
 
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::{ANTHROPIC_URL, Failure, FailureKind};
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
-use super::api::{self, ModelMessage};
-use super::chat::{Chat, ChatMessage, ToolOutcome, ToolRequest};
+use super::api::{self, BreakWitness, BrokenMessage, CountedTokens, ModelMessage};
+use super::chat::{Chat, ChatMessage, TokenUsage, ToolOutcome, ToolRequest};
 use super::events::EventReader;
 use super::stream::{StreamForm, TextReader};
 use super::{AgentSurroundings, Provider, ProviderCode, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult};
 
-const BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
-const MAX_TOKENS: i64 = 8192;
 
 /// The tool that stands for an answer with a form.
 const ANSWER: &str = "answer";
 
 pub(super) const CODE: ProviderCode = ProviderCode {
-    new: |agent| Box::new(AnthropicProvider { agent, asks_by_tool: false }),
+    new: |agent| {
+        let estimate = CountedTokens::default();
+        Box::new(AnthropicProvider { agent, asks_by_tool: false, estimate })
+    },
     stream: || Some(StreamForm::events(text_reader())),
     joined,
 };
@@ -33,6 +34,8 @@ struct AnthropicProvider {
     agent: ResolvedAgent,
     /// Whether a tool stands for the answer that was asked for last.
     asks_by_tool: bool,
+    /// What the answer counts as that was asked for last, if nothing of it is known.
+    estimate: CountedTokens,
 }
 
 /// A message as its events build it up.
@@ -43,36 +46,47 @@ struct Message {
     calls: BTreeMap<i64, (String, String, String)>,
     model: Option<String>,
     stop_reason: Option<String>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    tokens: CountedTokens,
     is_over: bool,
+    broken: Option<BrokenMessage>,
 }
 
 impl Message {
-    /// What the events of an answer come to.
-    fn read(body: &[u8]) -> Result<Self, Failure> {
+    /// What the events of an answer come to, as far as they came.
+    fn read(body: &[u8]) -> Self {
         let mut message = Self::default();
-        let mut failed = None;
-        let mut take = |data: &str| {
-            if failed.is_none() {
-                failed = api::read(data).and_then(|event| message.take(&event)).err();
-            }
-        };
+        let mut begun = false;
         // A server that does not stream answers with the whole message at once.
         if body.trim_ascii_start().starts_with(b"{") {
-            let whole = api::read(&String::from_utf8_lossy(body))?;
-            message.take_whole(&whole);
+            match api::read(&String::from_utf8_lossy(body)) {
+                Ok(whole) => message.take_whole(&whole),
+                Err(failure) => message.breaks(failure, BreakWitness::Reader),
+            }
         } else {
-            EventReader::read_all(body, &mut take);
+            EventReader::read_all(body, |data| match api::read(data) {
+                _ if message.broken.is_some() => {}
+                Ok(event) => {
+                    begun = true;
+                    message.take(&event);
+                }
+                Err(failure) => message.breaks(failure, BreakWitness::Reader),
+            });
+            if !begun {
+                message.breaks(api::unreadable("it is not what a model answers"), BreakWitness::Nobody);
+            }
         }
-        match failed {
-            Some(failure) => Err(failure),
-            None if !message.is_over => Err(api::unreadable("it ends before the message does")),
-            None => Ok(message),
+        if !message.is_over {
+            message.breaks(api::ends_early(&message.text), BreakWitness::Reader);
         }
+        message
     }
 
-    fn take(&mut self, event: &Value) -> Result<(), Failure> {
+    /// Notes why the message is not whole; the first reason counts.
+    fn breaks(&mut self, failure: Failure, by: BreakWitness) {
+        self.broken.get_or_insert(BrokenMessage { failure, by });
+    }
+
+    fn take(&mut self, event: &Value) {
         match event.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
                 let message = event.get("message").cloned().unwrap_or_default();
@@ -87,6 +101,8 @@ impl Message {
                 let delta = event.get("delta").cloned().unwrap_or_default();
                 let text = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
                 self.text.push_str(text("text"));
+                let written = ["text", "thinking", "partial_json"].map(|name| text(name).len() as u64);
+                self.tokens.bytes = self.tokens.bytes.saturating_add(written.iter().sum());
                 if let Some((_, _, input)) = self.calls.get_mut(&index_of(event)) {
                     input.push_str(text("partial_json"));
                 }
@@ -95,6 +111,7 @@ impl Message {
                 let delta = event.get("delta").cloned().unwrap_or_default();
                 self.stop_reason = delta.get("stop_reason").and_then(Value::as_str).map(str::to_owned);
                 self.count(event);
+                self.tokens.is_final = self.tokens.output.is_some();
             }
             "message_stop" => self.is_over = true,
             "error" => {
@@ -102,17 +119,17 @@ impl Message {
                 let text =
                     |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
                 let message = format!("the provider broke off ({}): {}", text("type"), text("message"));
-                return Err(Failure::new(FailureKind::Http, message));
+                self.breaks(Failure::new(FailureKind::Http, message), BreakWitness::Provider);
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn take_whole(&mut self, message: &Value) {
         self.model = message.get("model").and_then(Value::as_str).map(str::to_owned);
         self.stop_reason = message.get("stop_reason").and_then(Value::as_str).map(str::to_owned);
         self.count(message);
+        self.tokens.is_final = true;
         let content = message.get("content").and_then(Value::as_list).unwrap_or_default();
         for (index, block) in (0..).zip(content) {
             self.text.push_str(block.get("text").and_then(Value::as_str).unwrap_or_default());
@@ -150,19 +167,24 @@ impl Message {
     /// What is counted at the beginning and at the end; the end counts.
     fn count(&mut self, holder: &Value) {
         let Some(usage) = holder.get("usage") else { return };
+        let tokens = &mut self.tokens;
         if let Some(read) = api::count(usage, "input_tokens") {
-            let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
-            let cached: u64 = cached.iter().filter_map(|name| api::count(usage, name)).sum();
-            self.input_tokens = Some(read.saturating_add(cached));
+            tokens.cache_write = api::count(usage, "cache_creation_input_tokens").unwrap_or(0);
+            tokens.cache_read = api::count(usage, "cache_read_input_tokens").unwrap_or(0);
+            // The count of the API leaves those of the cache out.
+            tokens.input = Some(read.saturating_add(tokens.cache_write).saturating_add(tokens.cache_read));
         }
-        self.output_tokens = api::count(usage, "output_tokens").or(self.output_tokens);
+        tokens.output = api::count(usage, "output_tokens").or(tokens.output);
     }
 }
 
 /// An answer as one message.
 fn joined(body: &[u8]) -> Option<Value> {
-    let Message { text, calls, model, stop_reason, input_tokens, output_tokens, is_over: _ } =
-        Message::read(body).ok()?;
+    let message = Message::read(body);
+    if message.broken.is_some() {
+        return None;
+    }
+    let Message { text, calls, model, stop_reason, tokens, is_over: _, broken: _ } = message;
     let text = Value::record([("type", Value::from("text")), ("text", text.into())]);
     let calls = calls.into_values().map(|(id, name, input)| {
         let input = match input.trim() {
@@ -176,7 +198,13 @@ fn joined(body: &[u8]) -> Option<Value> {
             ("input", input),
         ])
     });
-    let usage = [("input_tokens", input_tokens), ("output_tokens", output_tokens)];
+    let cached = tokens.cache_read.saturating_add(tokens.cache_write);
+    let usage = [
+        ("input_tokens", tokens.input.map(|input| input.saturating_sub(cached))),
+        ("cache_read_input_tokens", Some(tokens.cache_read)),
+        ("cache_creation_input_tokens", Some(tokens.cache_write)),
+        ("output_tokens", tokens.output),
+    ];
     Some(api::body(vec![
         ("model", model.map(Value::from)),
         ("stop_reason", stop_reason.map(Value::from)),
@@ -277,7 +305,7 @@ impl Provider for AnthropicProvider {
         let tools = Some(tools).filter(|tools| !tools.is_empty()).map(api::list);
         let body = api::body(vec![
             ("model", self.agent.text("model").map(Value::from)),
-            ("max_tokens", self.agent.value("max_tokens").cloned().or(Some(Value::from(MAX_TOKENS)))),
+            ("max_tokens", self.agent.value("max_tokens").cloned().or(Some(Value::from(api::MAX_TOKENS)))),
             ("system", self.agent.text("system").map(Value::from)),
             ("temperature", self.agent.value("temperature").cloned()),
             ("messages", Some(api::list(messages))),
@@ -285,17 +313,23 @@ impl Provider for AnthropicProvider {
             ("tool_choice", choice),
             ("stream", Some(true.into())),
         ]);
-        let url = format!("{}/v1/messages", api::base_url(&self.agent, BASE_URL));
+        let url = format!("{}/v1/messages", api::base_url(&self.agent, ANTHROPIC_URL));
         let key = self.agent.text("api_key").unwrap_or_default().to_owned();
         let headers = vec![("x-api-key", key), ("anthropic-version", VERSION.to_owned())];
-        api::request(&self.agent, url, headers, &body, &surroundings)
+        let effect = api::request(&self.agent, url, headers, &body, &surroundings);
+        self.estimate = CountedTokens::of_request(&self.agent, &effect);
+        effect
+    }
+
+    fn estimate(&self) -> TokenUsage {
+        api::usage(&self.agent, &self.estimate)
     }
 
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {
-        api::reply(&self.agent, result, reading, |body| {
-            let mut message = Message::read(body)?;
+        api::reply(&self.agent, &self.estimate, result, reading, |body| {
+            let mut message = Message::read(body);
             let (model, stop_reason) = (message.model.take(), message.stop_reason.take());
-            let (input_tokens, output_tokens) = (message.input_tokens, message.output_tokens);
+            let (tokens, broken) = (message.tokens, message.broken.take());
             let (calls, text) = message.into_calls(self.asks_by_tool);
             let refused = match stop_reason.as_deref() {
                 Some("refusal") => Some("the model refuses to answer"),
@@ -304,7 +338,7 @@ impl Provider for AnthropicProvider {
                 _ => None,
             };
             let refused = refused.map(str::to_owned);
-            Ok(ModelMessage { text, calls, model, input_tokens, output_tokens, refused })
+            ModelMessage { text, calls, model, tokens, refused, broken }
         })
     }
 }

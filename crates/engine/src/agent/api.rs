@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_lang::diag::preview;
+use threadline_lang::diag::{preview, words};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Number, Value, data};
 
 use super::chat::{TokenUsage, ToolRequest};
-use super::{AgentSurroundings, Reading, Reply, ResolvedAgent};
+use super::{AgentSurroundings, Asked, Reading, Reply, ResolvedAgent};
 use crate::evaluate::Request;
-use crate::execute::effect::{Effect, EffectResult, RequestSpec, Response};
+use crate::execute::effect::{Effect, EffectResult, NoResponse, RequestSpec, Response};
 use crate::execute::result::limit_reached;
 
 /// A request with a JSON body.
@@ -63,56 +63,157 @@ pub(super) struct ModelMessage {
     /// The tools that it calls.
     pub(super) calls: Vec<ToolRequest>,
     pub(super) model: Option<String>,
-    pub(super) input_tokens: Option<u64>,
-    pub(super) output_tokens: Option<u64>,
+    pub(super) tokens: CountedTokens,
     /// Why it is no answer, where it is none.
     pub(super) refused: Option<String>,
+    /// Why it is not whole, where it is not.
+    pub(super) broken: Option<BrokenMessage>,
 }
 
-/// What the result of a request means. `read` reads the body of a response.
+/// Why a message is not whole.
+pub(super) struct BrokenMessage {
+    pub(super) failure: Failure,
+    /// Who noticed it.
+    pub(super) by: BreakWitness,
+}
+
+/// Who noticed that a message is not whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BreakWitness {
+    /// The provider says so.
+    Provider,
+    /// It ends too early, or part of it cannot be read.
+    Reader,
+    /// Nothing of it can be read: it is not of a model.
+    Nobody,
+}
+
+/// Tokens as an API counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct CountedTokens {
+    /// Those that the model read, with those of a cache.
+    pub(super) input: Option<u64>,
+    /// How many of them were read from a cache.
+    pub(super) cache_read: u64,
+    /// How many of them were written to one.
+    pub(super) cache_write: u64,
+    /// Those that it wrote.
+    pub(super) output: Option<u64>,
+    /// Whether the counts are those of the whole message.
+    pub(super) is_final: bool,
+    /// The bytes of everything that it wrote, as far as they came.
+    pub(super) bytes: u64,
+}
+
+/// What the result of a request means. `read` reads the body of a response, also one that breaks off; `estimate` is
+/// what the answer counts as where nothing of it is known.
 pub(super) fn reply(
     agent: &ResolvedAgent,
+    estimate: &CountedTokens,
     result: EffectResult,
     reading: &Reading<'_>,
-    read: impl FnOnce(&[u8]) -> Result<ModelMessage, Failure>,
+    read: impl FnOnce(&[u8]) -> ModelMessage,
 ) -> Reply {
     let EffectResult::Response(response, timing) = result else {
         return Reply::failed(Failure::new(FailureKind::Http, "the model was not asked"));
     };
     let timing = Some(timing);
     let failed = |failure: Failure| Reply { timing, ..Reply::failed(failure) };
-    let response = match response {
-        Ok(response) if response.is_success() => response,
-        Ok(response) => {
-            let meta = vec![(names::STATUS_CODE, Value::from(i64::from(response.status)))];
-            let transient = is_transient(response.status).then(|| retry_after(&response));
-            let reply = failed(Failure::new(FailureKind::Http, refusal(&response)));
-            return Reply { meta, transient, ..reply };
-        }
-        Err(failure) => {
-            return match reading.cut_short {
-                Some(limit) if failure.kind == FailureKind::Timeout => failed(limit_reached(limit)),
-                _ => {
-                    // A server that could not be reached may be there the next time.
-                    let transient = (failure.kind == FailureKind::Http).then_some(Duration::ZERO);
-                    Reply { transient, ..failed(failure) }
-                }
-            };
+    let in_time = |failure: Failure| match reading.cut_short {
+        Some(limit) if failure.kind == FailureKind::Timeout => limit_reached(limit),
+        _ => failure,
+    };
+    // A server that could not be reached may be there the next time, and what broke off may not do so again.
+    let passing = |failure: &Failure| match failure.kind {
+        FailureKind::OutputTooLarge => None,
+        FailureKind::Timeout => reading.is_call_limit.then_some(Duration::ZERO),
+        _ => Some(Duration::ZERO),
+    };
+    let (response, cut) = match response {
+        Ok(response) => (response, None),
+        Err(NoResponse { failure, received: Some(received), .. }) => (received, Some(in_time(failure))),
+        Err(NoResponse { failure, is_sent, received: None }) => {
+            let asked = if is_sent { Asked::Estimated } else { Asked::Never };
+            let usage = if is_sent { usage(agent, estimate) } else { TokenUsage::default() };
+            let transient = passing(&failure);
+            return Reply { asked, usage, transient, ..failed(in_time(failure)) };
         }
     };
-    let message = match read(&response.body) {
-        Ok(message) => message,
-        // A stream that breaks off may not do so again.
-        Err(failure) => return Reply { transient: Some(Duration::ZERO), ..failed(failure) },
+    if !response.is_success() {
+        let meta = vec![(names::STATUS_CODE, Value::from(i64::from(response.status)))];
+        let transient = is_transient(response.status).then(|| retry_after(&response));
+        let reply = failed(Failure::new(FailureKind::Http, refusal(&response)));
+        return Reply { meta, transient, ..reply };
+    }
+    let message = read(&response.body);
+    let broken = match (cut, message.broken) {
+        // What broke behind a whole message harms nobody.
+        (Some(cut), None) if cut.kind == FailureKind::Http => None,
+        (Some(cut), _) => {
+            let failure = Failure { message: broke_off(&message.text, &cut.message), ..cut };
+            Some(BrokenMessage { failure, by: BreakWitness::Reader })
+        }
+        (None, broken) => broken,
     };
-    let usage = usage(agent, message.input_tokens, message.output_tokens);
     let meta = message.model.map(|model| (names::MODEL_USED, Value::from(model))).into_iter().collect();
+    if let Some(BrokenMessage { failure, by }) = broken {
+        let transient = passing(&failure);
+        let (asked, tokens) = match by {
+            BreakWitness::Nobody => (Asked::Never, CountedTokens::default()),
+            _ if message.tokens.is_final => (Asked::Counted, message.tokens),
+            _ => (Asked::Estimated, message.tokens.completed(estimate, by)),
+        };
+        return Reply { asked, usage: usage(agent, &tokens), meta, transient, ..failed(failure) };
+    }
+    let usage = usage(agent, &message.tokens);
     let printed = Some(Value::from(message.text.as_str()));
     let answer = match message.refused {
         Some(why) => Err(Failure::new(FailureKind::Agent, why)),
         None => Ok(message.text),
     };
     Reply { answer, calls: message.calls, printed, meta, timing, usage, ..Reply::said(String::new()) }
+}
+
+/// The bytes that an estimate takes for a token.
+const BYTES_OF_TOKEN: u64 = 3;
+
+/// The tokens that an answer is taken to have of which nothing came, where the agent has no `max_tokens`.
+pub(super) const MAX_TOKENS: i64 = 8192;
+
+impl CountedTokens {
+    /// What the answer to a request counts as if nothing of it is known.
+    pub(super) fn of_request(agent: &ResolvedAgent, effect: &Effect) -> Self {
+        let body = match effect {
+            Effect::Request(spec) => spec.request.body.as_ref().map_or(0, String::len),
+            _ => 0,
+        };
+        let most = agent.value("max_tokens").and_then(Value::as_i64).unwrap_or(MAX_TOKENS);
+        let output = u64::try_from(most).unwrap_or(0);
+        let input = (body as u64).div_ceil(BYTES_OF_TOKEN);
+        Self { input: Some(input), output: Some(output), ..Self::default() }
+    }
+
+    /// The counts of a message that broke off: what the API said, and an estimate of what it did not say.
+    fn completed(self, estimate: &Self, by: BreakWitness) -> Self {
+        let came = self.bytes.div_ceil(BYTES_OF_TOKEN).max(self.output.unwrap_or(0));
+        // A model may think for long before the first word that is sent.
+        let is_silent = self.bytes == 0 && by != BreakWitness::Provider;
+        let output = if is_silent { estimate.output } else { Some(came) };
+        Self { input: self.input.or(estimate.input), output, ..self }
+    }
+}
+
+/// The failure of a message that ends too early.
+pub(super) fn ends_early(text: &str) -> Failure {
+    Failure::new(FailureKind::Http, broke_off(text, "it ends before the message does"))
+}
+
+/// What is said of an answer that breaks off: how much of it came, and why no more.
+fn broke_off(text: &str, why: &str) -> String {
+    match text.chars().count() as u64 {
+        0 => format!("the answer broke off before it began: {why}"),
+        characters => format!("the answer broke off after {}: {why}", words::count(characters, "character")),
+    }
 }
 
 /// Whether the same request may go well later: too many requests, or a server that cannot answer now.
@@ -166,13 +267,21 @@ pub(super) fn count(value: &Value, name: &str) -> Option<u64> {
 }
 
 /// What an answer used, with its cost where the agent has a price. That the price is one was seen before it was asked.
-fn usage(agent: &ResolvedAgent, input_tokens: Option<u64>, output_tokens: Option<u64>) -> TokenUsage {
-    let cost = |tokens: Option<u64>, name: &str| {
-        let price = agent.value("price")?.get(name)?.as_number()?;
-        let tokens = Number::int(i64::try_from(tokens?).ok()?);
+pub(super) fn usage(agent: &ResolvedAgent, tokens: &CountedTokens) -> TokenUsage {
+    let CountedTokens { input, cache_read, cache_write, output, .. } = *tokens;
+    let price = |name: &str| agent.value("price")?.get(name)?.as_number();
+    let cost = |tokens: u64, price: &Number| {
+        let tokens = Number::int(i64::try_from(tokens).ok()?);
         tokens.mul(price).ok()?.div(&Number::int(1_000_000)).ok()
     };
-    let both = cost(input_tokens, "input").zip(cost(output_tokens, "output"));
-    let cost = both.and_then(|(input, output)| input.add(&output).ok()?.shortest().ok());
-    TokenUsage { input_tokens, output_tokens, cost }
+    let all = || {
+        let (of_input, of_output) = (price("input")?, price("output")?);
+        let fresh = input?.saturating_sub(cache_read).saturating_sub(cache_write);
+        let mut sum = cost(fresh, of_input)?.add(&cost(output?, of_output)?).ok()?;
+        for (tokens, name) in [(cache_read, "cache_read"), (cache_write, "cache_write")] {
+            sum = sum.add(&cost(tokens, price(name).unwrap_or(of_input))?).ok()?;
+        }
+        sum.shortest().ok()
+    };
+    TokenUsage { input_tokens: input, output_tokens: output, cost: all() }
 }

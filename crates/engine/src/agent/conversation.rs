@@ -18,7 +18,7 @@ use super::thread::{Thread, ThreadSession};
 use super::tools::{self, CallResult, Toolbox};
 use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent, answer};
 use crate::execute::AgentCall;
-use crate::execute::effect::{Effect, EffectResult};
+use crate::execute::effect::{Effect, EffectLimits, EffectResult};
 use crate::execute::result::{self, StepResult, Timing};
 use crate::spend::Spend;
 
@@ -74,6 +74,10 @@ pub struct AgentConversation {
     format: CaptureFormat,
     max_turns: u64,
     call: AgentCall,
+    /// The bounds on the message that was asked for last, and whether the agent itself set the time.
+    bounds: (EffectLimits, bool),
+    /// How long one call may take.
+    call_timeout: Option<Duration>,
     state: ConversationState,
     /// The answer that fits, and the session of the agent that knows it.
     answered: Option<(String, Option<String>)>,
@@ -170,9 +174,23 @@ impl AgentConversation {
         let max_turns = max_turns.and_then(|turns| u64::try_from(turns).ok()).unwrap_or(MAX_TURNS);
         let asked = AskedAgent::new(&agent, &surroundings);
         let call = agent.call();
+        let (call_timeout, bounds) = (agent.timeout(), (surroundings.limits, false));
         let provider = super::provider(agent);
         let state = ConversationState::default();
-        Self { provider, asked, chat, toolbox, surroundings, format, max_turns, call, state, answered: None }
+        Self {
+            provider,
+            asked,
+            chat,
+            toolbox,
+            surroundings,
+            format,
+            max_turns,
+            call,
+            bounds,
+            call_timeout,
+            state,
+            answered: None,
+        }
     }
 
     /// The number of exchanges that are over.
@@ -225,7 +243,8 @@ impl AgentConversation {
             return self.toolbox.effect(call, &surroundings).unwrap_or(Effect::Nothing);
         }
         self.chat.tools = self.toolbox.shown();
-        self.provider.ask(&self.chat, surroundings)
+        self.bounds = super::call_limits(self.call_timeout, surroundings.limits);
+        self.provider.ask(&self.chat, AgentSurroundings { limits: self.bounds.0, ..surroundings })
     }
 
     /// The agent, and how often it may be asked.
@@ -255,6 +274,17 @@ impl AgentConversation {
         self.toolbox.unlisted().is_none() && self.state.open.is_empty()
     }
 
+    /// Whether the next exchange calls a workflow.
+    pub fn calls_workflow(&self) -> bool {
+        let open = self.state.open.front().filter(|_| self.toolbox.unlisted().is_none());
+        open.is_some_and(|call| self.toolbox.is_workflow(call))
+    }
+
+    /// What the message counts as that the agent was asked for last, if nobody hears of it; it worked for so long.
+    pub fn lost(&self, elapsed: Duration) -> Spend {
+        lost(&*self.provider, elapsed)
+    }
+
     /// What the result of that effect means.
     pub fn read(&self, result: EffectResult, reading: &Reading<'_>) -> ExchangeOutcome {
         if self.toolbox.unlisted().is_some() {
@@ -267,7 +297,12 @@ impl AgentConversation {
         }
         match self.state.open.front() {
             Some(call) => ExchangeOutcome::Call(self.toolbox.outcome(call, result, &self.surroundings)),
-            None => ExchangeOutcome::Reply(self.provider.reply(result, reading)),
+            None => {
+                let (limits, is_call_limit) = &self.bounds;
+                let cut_short = reading.cut_short.filter(|_| !is_call_limit);
+                let reading = Reading { limits, cut_short, is_call_limit: *is_call_limit, ..*reading };
+                ExchangeOutcome::Reply(self.provider.reply(result, &reading))
+            }
         }
     }
 
@@ -320,8 +355,8 @@ impl AgentConversation {
 
     fn take_reply(&mut self, reply: Reply) -> Exchanged {
         let spent = reply.spent();
-        let Reply { answer, calls, called, printed, stderr, mut meta, timing, usage, thread, transient } =
-            reply;
+        let Reply { asked: _, answer, calls, called, printed, stderr, mut meta, .. } = reply;
+        let Reply { timing, usage, thread, transient, .. } = reply;
         let total = self.state.usage.plus(&usage);
         let reported: Vec<Value> = called.iter().map(FinishedCall::value).collect();
         self.state.finished.extend(called);
@@ -485,6 +520,11 @@ impl AgentConversation {
         entries.extend(output.map(|output| (names::OUTPUT.into(), output)));
         Value::object(entries).map_err(too_large)
     }
+}
+
+/// What a message counts as that a provider was asked for last, if nobody hears of it.
+pub(crate) fn lost(provider: &dyn Provider, elapsed: Duration) -> Spend {
+    Spend { estimated: 1, ..Spend::of_turn(&provider.estimate(), elapsed) }
 }
 
 fn exchange(kind: ExchangeKind) -> (&'static str, Value) {

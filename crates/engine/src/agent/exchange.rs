@@ -10,7 +10,7 @@ use threadline_lang::value::JsonStyle;
 
 use super::chat::{Chat, ChatMessage, FinishedCall, TokenUsage, ToolOutcome, ToolRequest};
 use super::tools::CallResult;
-use super::{AgentSurroundings, Reply, ResolvedAgent, ResolvedSetting};
+use super::{AgentSurroundings, Asked, Reply, ResolvedAgent, ResolvedSetting};
 use crate::execute::result::StepResult;
 use crate::hash::Hash;
 
@@ -56,7 +56,7 @@ pub struct ExchangeRecord {
 }
 
 /// Settings that nobody who answers can see.
-const UNSEEN: [&str; 3] = ["api_key", "price", "max_turns"];
+const UNSEEN: [&str; 6] = ["api_key", "price", "max_turns", "timeout", "max_parallel", "requests_per_minute"];
 
 /// An agent as it stands in everything that it is asked.
 #[derive(Debug, Clone)]
@@ -423,9 +423,12 @@ impl Answered {
         };
         let printed = self.0.get("printed").cloned();
         let printed = printed.or_else(|| answer.as_ref().ok().map(|text| Value::from(text.as_str())));
+        let is_said = printed.is_some() || usage != TokenUsage::default();
+        let asked = if is_said { Asked::Counted } else { Asked::Never };
         let may_pass = self.0.get("may_pass").and_then(Value::as_bool) == Some(true);
         meta.retain(|(_, value)| !value.is_null());
         Reply {
+            asked,
             answer,
             calls: calls.collect(),
             called: called.iter().map(FinishedCall::of_value).collect(),

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_flow::fields::{DEFAULT_PROVIDER, Failure, ProviderName, ProviderSpec};
+use threadline_flow::forms::duration;
 use threadline_lang::Value;
 
 use crate::evaluate::HostPolicy;
@@ -43,6 +44,12 @@ pub trait Provider: Send {
 
     /// What the result of that effect means.
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply;
+
+    /// What the message that it was asked for last counts as, where nobody knows what came of it; nothing where that
+    /// cannot be said.
+    fn estimate(&self) -> TokenUsage {
+        TokenUsage::default()
+    }
 }
 
 /// What a provider is made of.
@@ -119,6 +126,11 @@ impl ResolvedAgent {
         }
     }
 
+    /// How long one call may take.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.value("timeout").and_then(duration)
+    }
+
     fn setting(&self, key: &str) -> Option<&ResolvedSetting> {
         self.settings.iter().find(|(known, _)| *known == key).map(|(_, setting)| setting)
     }
@@ -145,6 +157,14 @@ impl ResolvedAgent {
     }
 }
 
+/// The bounds on one call of an agent, which may take so long, and whether that is less time than the step leaves it.
+pub(crate) fn call_limits(timeout: Option<Duration>, limits: EffectLimits) -> (EffectLimits, bool) {
+    match timeout.filter(|own| limits.timeout.is_none_or(|left| *own < left)) {
+        Some(own) => (EffectLimits { timeout: Some(own), ..limits }, true),
+        None => (limits, false),
+    }
+}
+
 /// Where an agent runs, and within which limits.
 #[derive(Debug, Clone)]
 pub struct AgentSurroundings {
@@ -162,13 +182,30 @@ pub struct Reading<'r> {
     pub limits: &'r EffectLimits,
     /// The limit of the item, phase or loop that left it less time.
     pub cut_short: Option<&'r Limit>,
+    /// Whether the agent itself left the call less time than the step had.
+    pub is_call_limit: bool,
     /// Whether no exit code is a failure by itself.
     pub accepts_exit_codes: bool,
+}
+
+/// Whether an agent was asked, which is what a run pays for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// It could not be asked, or refused to be.
+    Never,
+    /// It was, and said what it used as far as it does.
+    Counted,
+    /// It was, and what it used is an estimate, as it broke off.
+    Estimated,
+    /// It was, and ended by itself without a word.
+    InVain,
 }
 
 /// What an agent answered.
 #[derive(Debug)]
 pub struct Reply {
+    /// Whether it was asked at all.
+    pub asked: Asked,
     /// The answer, or why there is none.
     pub answer: Result<String, Failure>,
     /// The tools that it calls before it answers: then `answer` is what it said beside that.
@@ -192,20 +229,26 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// What it adds to what the run spent. An agent that could not be asked wrote nothing.
+    /// What it adds to what the run spent.
     pub(crate) fn spent(&self) -> Spend {
-        let was_asked = self.answer.is_ok() || self.printed.is_some() || self.usage != TokenUsage::default();
         let elapsed = self.timing.map_or(Duration::ZERO, |timing| timing.elapsed);
-        if was_asked { Spend::of_turn(&self.usage, elapsed) } else { Spend::default() }
+        match self.asked {
+            Asked::Never => Spend::default(),
+            Asked::Counted => Spend::of_turn(&self.usage, elapsed),
+            Asked::Estimated => Spend { estimated: 1, ..Spend::of_turn(&self.usage, elapsed) },
+            Asked::InVain => Spend { uncounted: 0, unpriced: 0, ..Spend::of_turn(&self.usage, elapsed) },
+        }
     }
 
+    /// Nobody was asked.
     fn failed(failure: Failure) -> Self {
-        Self { answer: Err(failure), ..Self::said(String::new()) }
+        Self { asked: Asked::Never, answer: Err(failure), ..Self::said(String::new()) }
     }
 
     /// An answer of which nothing else is known.
     fn said(answer: String) -> Self {
         Self {
+            asked: Asked::Counted,
             answer: Ok(answer),
             calls: Vec::new(),
             called: Vec::new(),

@@ -3,30 +3,30 @@
 
 use std::collections::BTreeMap;
 
-use threadline_flow::fields::{Failure, FailureKind};
-use threadline_lang::Value;
+use threadline_flow::fields::{Failure, FailureKind, OPENAI_URL};
 use threadline_lang::value::JsonStyle;
+use threadline_lang::{Type, Value};
 
-use super::api::{self, ModelMessage};
-use super::chat::{Chat, ChatMessage, ShownTool, ToolOutcome, ToolRequest};
+use super::api::{self, BreakWitness, BrokenMessage, CountedTokens, ModelMessage};
+use super::chat::{Chat, ChatMessage, ShownTool, TokenUsage, ToolOutcome, ToolRequest};
 use super::events::EventReader;
 use super::stream::StreamForm;
 use super::{AgentSurroundings, Provider, ProviderCode, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult};
 
-const BASE_URL: &str = "https://api.openai.com/v1";
-
 /// What ends a stream.
 const DONE: &str = "[DONE]";
 
 pub(super) const CODE: ProviderCode = ProviderCode {
-    new: |agent| Box::new(OpenAiProvider { agent }),
+    new: |agent| Box::new(OpenAiProvider { agent, estimate: CountedTokens::default() }),
     stream: || Some(StreamForm::events(Box::new(text_of))),
     joined,
 };
 
 struct OpenAiProvider {
     agent: ResolvedAgent,
+    /// What the answer counts as that was asked for last, if nothing of it is known.
+    estimate: CountedTokens,
 }
 
 /// A completion as its chunks build it up.
@@ -38,48 +38,72 @@ struct Completion {
     refusal: String,
     model: Option<String>,
     finish_reason: Option<String>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    tokens: CountedTokens,
     is_over: bool,
+    broken: Option<BrokenMessage>,
 }
 
 impl Completion {
-    fn read(body: &[u8]) -> Result<Self, Failure> {
+    /// What the chunks of an answer come to, as far as they came.
+    fn read(body: &[u8]) -> Self {
         let mut completion = Self::default();
-        let mut failed = None;
+        let mut begun = false;
         // A server that does not stream answers with the whole completion at once.
         if body.trim_ascii_start().starts_with(b"{") {
-            completion.take(&api::read(&String::from_utf8_lossy(body))?)?;
+            match api::read(&String::from_utf8_lossy(body)) {
+                Ok(whole) => completion.take(&whole),
+                Err(failure) => completion.breaks(failure, BreakWitness::Reader),
+            }
             completion.is_over = true;
         } else {
             EventReader::read_all(body, |data| {
                 if data.trim() == DONE {
                     completion.is_over = true;
-                } else if failed.is_none() {
-                    failed = api::read(data).and_then(|chunk| completion.take(&chunk)).err();
+                    return;
+                }
+                match api::read(data) {
+                    _ if completion.broken.is_some() => {}
+                    Ok(chunk) => {
+                        begun = true;
+                        completion.take(&chunk);
+                    }
+                    Err(failure) => completion.breaks(failure, BreakWitness::Reader),
                 }
             });
+            if !begun {
+                completion.breaks(api::unreadable("it is not what a model answers"), BreakWitness::Nobody);
+            }
         }
-        match failed {
-            Some(failure) => Err(failure),
-            None if !completion.is_over => Err(api::unreadable("it ends before the message does")),
-            None => Ok(completion),
+        if !completion.is_over {
+            completion.breaks(api::ends_early(&completion.text), BreakWitness::Reader);
         }
+        completion
     }
 
-    fn take(&mut self, chunk: &Value) -> Result<(), Failure> {
+    /// Notes why the completion is not whole; the first reason counts.
+    fn breaks(&mut self, failure: Failure, by: BreakWitness) {
+        self.broken.get_or_insert(BrokenMessage { failure, by });
+    }
+
+    fn take(&mut self, chunk: &Value) {
         let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
             let message = text(error, "message").unwrap_or_else(|| error.to_string());
-            return Err(Failure::new(FailureKind::Http, format!("the provider broke off: {message}")));
+            let failure = Failure::new(FailureKind::Http, format!("the provider broke off: {message}"));
+            self.breaks(failure, BreakWitness::Provider);
+            return;
         }
         self.model = text(chunk, "model").or(self.model.take());
         if let Some(usage) = chunk.get("usage").filter(|usage| !usage.is_null()) {
-            self.input_tokens = api::count(usage, "prompt_tokens");
-            self.output_tokens = api::count(usage, "completion_tokens");
+            self.tokens.input = api::count(usage, "prompt_tokens");
+            self.tokens.output = api::count(usage, "completion_tokens");
+            let details = usage.get("prompt_tokens_details");
+            self.tokens.cache_read =
+                details.and_then(|details| api::count(details, "cached_tokens")).unwrap_or(0);
+            self.tokens.is_final = self.tokens.output.is_some();
         }
         let choices = chunk.get("choices").and_then(Value::as_list).unwrap_or_default();
-        let Some(choice) = choices.first() else { return Ok(()) };
+        let Some(choice) = choices.first() else { return };
         let message = choice.get("delta").or_else(|| choice.get("message")).cloned().unwrap_or_default();
         self.text.push_str(&text(&message, "content").unwrap_or_default());
         self.refusal.push_str(&text(&message, "refusal").unwrap_or_default());
@@ -100,26 +124,126 @@ impl Completion {
             }
         }
         self.finish_reason = text(choice, "finish_reason").or(self.finish_reason.take());
-        Ok(())
+        let called: usize =
+            self.calls.values().map(|(_, name, arguments)| name.len() + arguments.len()).sum();
+        self.tokens.bytes = (self.text.len() + self.refusal.len() + called) as u64;
     }
 }
 
-/// Whether the API can be made to keep to a schema: every object in it is closed and has all of its fields.
-fn is_strict(schema: &Value) -> bool {
-    let fields = schema.get("properties").and_then(Value::as_object);
-    let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
-    let is_closed = fields.is_none_or(|fields| {
-        let closed = schema.get("additionalProperties").and_then(Value::as_bool) == Some(false);
-        closed && fields.len() == required.len()
-    });
-    let nested = fields.into_iter().flat_map(|fields| fields.iter()).all(|(_, schema)| is_strict(schema));
-    is_closed && nested && schema.get("items").is_none_or(is_strict)
+/// What the API knows of JSON Schema when it is made to keep to one.
+const STRICT_KEYS: [&str; 10] = [
+    "$schema",
+    "title",
+    "description",
+    "type",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+];
+
+/// A schema in the form in which the API can be made to keep to it: every value has a type, every object is closed and
+/// has all of its fields, and one that may be left out is null instead. Whatever fits it fits the schema that is given,
+/// once such fields are left out. There is none where the schema cannot be written so.
+fn strict(schema: &Value) -> Option<Value> {
+    let keys = schema.as_object()?;
+    if keys.iter().any(|(key, _)| !STRICT_KEYS.contains(&key.as_str())) {
+        return None;
+    }
+    let allowed = match (schema.get("enum"), schema.get("const")) {
+        (Some(values), None) => Some(values.as_list()?.to_vec()),
+        (None, Some(value)) => Some(vec![value.clone()]),
+        (None, None) => None,
+        _ => return None,
+    };
+    let kinds: Vec<&str> = match (schema.get("type"), &allowed) {
+        (Some(kind), _) if kind.as_str().is_some() => vec![kind.as_str()?],
+        (Some(kinds), _) => kinds.as_list()?.iter().map(Value::as_str).collect::<Option<_>>()?,
+        (None, Some(values)) => {
+            let mut kinds: Vec<&str> = values.iter().map(schema_type).collect();
+            kinds.sort_unstable();
+            kinds.dedup();
+            kinds
+        }
+        (None, None) if schema.get("properties").is_some() => vec!["object"],
+        (None, None) => return None,
+    };
+    let kind = match kinds[..] {
+        [kind] => Value::from(kind),
+        _ => api::list(kinds.iter().map(|kind| Value::from(*kind)).collect()),
+    };
+    let mut fields = vec![("type", Some(kind)), ("description", schema.get("description").cloned())];
+    fields.push(("enum", allowed.map(api::list)));
+    if kinds.contains(&"object") {
+        let is_open = schema.get("additionalProperties").is_some_and(|more| more.as_bool() != Some(false));
+        let properties = schema.get("properties").and_then(Value::as_object).filter(|_| !is_open)?;
+        let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
+        let strict_field = |(name, field): (&threadline_lang::Key, &Value)| {
+            let field = strict(field)?;
+            let is_required = required.iter().any(|known| known.as_str() == Some(name.as_str()));
+            Some((name.name().clone(), if is_required { field } else { nullable(&field) }))
+        };
+        let properties: Vec<_> = properties.iter().map(strict_field).collect::<Option<_>>()?;
+        let names = properties.iter().map(|(name, _)| Value::from(name.clone())).collect();
+        fields.push(("properties", Some(Value::record(properties))));
+        fields.push(("required", Some(api::list(names))));
+        fields.push(("additionalProperties", Some(false.into())));
+    }
+    if kinds.contains(&"array") {
+        fields.push(("items", Some(strict(schema.get("items")?)?)));
+    }
+    Some(api::body(fields))
+}
+
+/// A strict schema that null fits, too.
+fn nullable(schema: &Value) -> Value {
+    let with_null = |values: &[Value], null: Value| {
+        let has_null = values.contains(&null);
+        api::list(values.iter().cloned().chain((!has_null).then_some(null)).collect())
+    };
+    let fields = schema.as_object().into_iter().flat_map(|fields| fields.iter());
+    Value::record(fields.map(|(key, value)| {
+        let value = match key.as_str() {
+            "type" => match value.as_list() {
+                Some(kinds) => with_null(kinds, "null".into()),
+                None => with_null(std::slice::from_ref(value), "null".into()),
+            },
+            "enum" => with_null(value.as_list().unwrap_or_default(), Value::NULL),
+            _ => value.clone(),
+        };
+        (key.name().clone(), value)
+    }))
+}
+
+/// The word for the type of a value.
+fn schema_type(value: &Value) -> &'static str {
+    match value.kind() {
+        Type::Null => "null",
+        Type::Bool => "boolean",
+        Type::Int => "integer",
+        Type::Decimal => "number",
+        Type::Text => "string",
+        Type::List => "array",
+        Type::Object => "object",
+    }
+}
+
+/// Whether a model counts `max_tokens` under its newer name, also behind another server.
+fn thinks(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let is_numbered = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+    name.starts_with("gpt-5") || name.strip_prefix('o').is_some_and(is_numbered)
 }
 
 /// An answer as one completion.
 fn joined(body: &[u8]) -> Option<Value> {
-    let Completion { text, calls, refusal, model, finish_reason, input_tokens, output_tokens, is_over: _ } =
-        Completion::read(body).ok()?;
+    let completion = Completion::read(body);
+    if completion.broken.is_some() {
+        return None;
+    }
+    let Completion { text, calls, refusal, model, finish_reason, tokens, is_over: _, broken: _ } = completion;
     let calls = calls.into_values().map(|(id, name, arguments)| {
         let arguments = api::read(&arguments)
             .ok()
@@ -133,12 +257,17 @@ fn joined(body: &[u8]) -> Option<Value> {
         ("refusal", refusal.into()),
         ("tool_calls", api::list(calls.collect())),
     ]);
-    let usage = [("prompt_tokens", input_tokens), ("completion_tokens", output_tokens)];
+    let details = Value::record([("cached_tokens", Value::from(tokens.cache_read))]);
+    let usage = vec![
+        ("prompt_tokens", tokens.input.map(Value::from)),
+        ("prompt_tokens_details", Some(details)),
+        ("completion_tokens", tokens.output.map(Value::from)),
+    ];
     let choice = vec![("message", Some(message)), ("finish_reason", finish_reason.map(Value::from))];
     Some(api::body(vec![
         ("model", model.map(Value::from)),
         ("choices", Some(api::list(vec![api::body(choice)]))),
-        ("usage", Some(api::body(usage.map(|(name, count)| (name, count.map(Value::from))).into()))),
+        ("usage", Some(api::body(usage))),
     ]))
 }
 
@@ -215,16 +344,18 @@ impl Provider for OpenAiProvider {
         let tools: Vec<Value> = chat.tools.iter().map(tool).collect();
         let tools = Some(tools).filter(|tools| !tools.is_empty()).map(api::list);
         let format = native.map(|schema| {
+            let strict = strict(schema);
             let schema = Value::record([
                 ("name", Value::from("answer")),
-                ("schema", schema.clone()),
-                ("strict", is_strict(schema).into()),
+                ("strict", strict.is_some().into()),
+                ("schema", strict.unwrap_or_else(|| schema.clone())),
             ]);
             Value::record([("type", Value::from("json_schema")), ("json_schema", schema)])
         });
-        // OpenAI's own models know only the newer name, and other servers only the older one.
-        let base_url = api::base_url(&self.agent, BASE_URL);
-        let max_tokens = if base_url == BASE_URL { "max_completion_tokens" } else { "max_tokens" };
+        // OpenAI's own models know only the newer name, wherever they are, and other models only the older one.
+        let base_url = api::base_url(&self.agent, OPENAI_URL);
+        let is_newer = base_url == OPENAI_URL || self.agent.text("model").is_some_and(thinks);
+        let max_tokens = if is_newer { "max_completion_tokens" } else { "max_tokens" };
         let body = api::body(vec![
             ("model", self.agent.text("model").map(Value::from)),
             (max_tokens, self.agent.value("max_tokens").cloned()),
@@ -237,14 +368,19 @@ impl Provider for OpenAiProvider {
         ]);
         let url = format!("{base_url}/chat/completions");
         let key = self.agent.text("api_key").map(|key| ("authorization", format!("Bearer {key}")));
-        api::request(&self.agent, url, key.into_iter().collect(), &body, &surroundings)
+        let effect = api::request(&self.agent, url, key.into_iter().collect(), &body, &surroundings);
+        self.estimate = CountedTokens::of_request(&self.agent, &effect);
+        effect
+    }
+
+    fn estimate(&self) -> TokenUsage {
+        api::usage(&self.agent, &self.estimate)
     }
 
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {
-        api::reply(&self.agent, result, reading, |body| {
-            let completion = Completion::read(body)?;
-            let Completion { text, calls, refusal, model, finish_reason, .. } = completion;
-            let (input_tokens, output_tokens) = (completion.input_tokens, completion.output_tokens);
+        api::reply(&self.agent, &self.estimate, result, reading, |body| {
+            let completion = Completion::read(body);
+            let Completion { text, calls, refusal, model, finish_reason, tokens, broken, .. } = completion;
             let calls =
                 calls.into_values().map(|(id, name, arguments)| ToolRequest::new(id, name, &arguments));
             let calls = calls.collect();
@@ -254,7 +390,7 @@ impl Provider for OpenAiProvider {
                 Some("content_filter") => Some("the provider held the answer back".to_owned()),
                 _ => None,
             };
-            Ok(ModelMessage { text, calls, model, input_tokens, output_tokens, refused })
+            ModelMessage { text, calls, model, tokens, refused, broken }
         })
     }
 }

@@ -218,6 +218,12 @@ impl Toolbox {
         }
     }
 
+    /// Whether a call is one of a workflow.
+    pub(crate) fn is_workflow(&self, call: &ToolRequest) -> bool {
+        let offer = self.find(call).map(|tool| &self.offers[tool.offer]);
+        matches!(offer, Ok(ToolOffer::Workflow { .. }))
+    }
+
     /// The name of the tool of a call in the journal: `SERVER.TOOL`, or that of a built-in tool or a workflow.
     pub(crate) fn full_name(&self, call: &ToolRequest) -> String {
         match self.find(call) {
@@ -325,7 +331,7 @@ impl Toolbox {
                         meta.push((names::STATUS_CODE, i64::from(answer.status).into()));
                         response::result(answer)
                     }
-                    Err(failure) => StepResult::failed(failure),
+                    Err(missing) => StepResult::failed(missing.failure),
                 };
                 (result, Some(timing))
             }

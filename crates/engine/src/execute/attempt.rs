@@ -22,14 +22,14 @@ use super::{
     Barrier, CallAdmission, Driver, Durability, EarlierResult, Executor, FieldEvaluation, Next, Pending,
     PendingStage, Performance, Recording,
 };
-use super::{item_in_worktree, keep_computed, response};
-use crate::agent::chat::Chat;
+use super::{call_lost, item_in_worktree, keep_computed, response};
+use crate::agent::chat::{Chat, TokenUsage};
 use crate::agent::conversation::{AgentConversation, ExchangeResult, Exchanged};
 use crate::agent::exchange::{Answered, ExchangeRequest, Served};
 use crate::agent::thread::Thread;
 use crate::agent::{self, Reading};
 use crate::evaluate::{self, Act, Resolved, RetryPlan};
-use crate::event::{ContinuedThread, EventKind, KeptResult, Millis};
+use crate::event::{Address, ContinuedThread, EventKind, KeptResult, Millis};
 use crate::machine::Task;
 use crate::replay::Evaluated;
 use crate::spend::Spend;
@@ -69,6 +69,8 @@ pub(super) struct PendingAttempt {
     to_keep: Vec<(ExchangeRequest, Answered)>,
     /// The thread that it continued, as it is when the attempt has gone well.
     thread: Option<(String, Thread)>,
+    /// When the effect that is being performed was made.
+    asked_at: ClockReading,
     /// The time that was left to the attempt when its effect was made.
     pub(super) left: Option<Duration>,
     /// What its effect is made of again where its fields read secrets.
@@ -122,16 +124,6 @@ impl Executor<'_> {
             Ok(cut_short) => cut_short,
             Err(failure) => return self.finish_unrun(driver, &task, failure, attempt.retries()),
         };
-        if let Act::Agent { agent, .. } = &resolved.act {
-            match driver.admit(&task.at, &Spend::default(), &agent.call()) {
-                CallAdmission::Now => {}
-                CallAdmission::Later(pause) => {
-                    let pause = super::no_longer_than(pause, view.limit, driver.moment().time);
-                    return Ok(Next::Later(task.at, pause));
-                }
-                CallAdmission::OverBudget(reached) => return Ok(Next::Hold(task.at, reached)),
-            }
-        }
         let step = self.step(&task);
         let is_careful = !computed.is_empty()
             // Its files are put back only where it is known that it began.
@@ -149,6 +141,7 @@ impl Executor<'_> {
         {
             driver.report(&task.at, self.shell_warnings(step, bound));
         }
+        let at = task.at.clone();
         let mut key = attempt_key(&task, attempt, 0);
         let timeout = resolved.timeout;
         let reads_secrets = self.reads_secrets(&task, &[Moment::Attempt]);
@@ -164,6 +157,18 @@ impl Executor<'_> {
         pending.keeps_answers = self.plan.workflow.keeps_answers(step);
         if let Some(conversation) = &pending.conversation {
             pending.served = serve(driver, &key, pending.reads_kept(conversation), || conversation.asked())?;
+            if attempt.rerun && view.in_doubt && pending.served.is_none() && conversation.asks_agent() {
+                // It is asked when what it may have cost is written.
+                return Ok(call_lost(at, conversation.lost(Duration::ZERO), true));
+            }
+            match driver.admit(&at, &Spend::default(), conversation.call()) {
+                CallAdmission::Now => {}
+                CallAdmission::Later(pause) => {
+                    let pause = super::no_longer_than(pause, view.limit, driver.moment().time);
+                    return Ok(Next::Later(at, pause));
+                }
+                CallAdmission::OverBudget(reached) => return Ok(Next::Hold(at, reached)),
+            }
         }
         if pending.served.is_some() {
             effect = Effect::Nothing;
@@ -186,6 +191,34 @@ impl Executor<'_> {
         };
         let pending = Pending(PendingStage::Attempt(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
+    }
+
+    /// What a call of an agent counts as that was in flight at a crash, of a step that is not done again.
+    pub(super) fn lost_at_crash<D: Driver>(
+        self,
+        driver: &mut D,
+        task: &Task,
+        view: &View,
+    ) -> Result<Spend, D::Error> {
+        let step = self.step(task);
+        if !view.in_doubt || !matches!(step.action, Action::Agent { .. }) {
+            return Ok(Spend::default());
+        }
+        let attempt = Attempt { number: view.attempts, base: 0, rerun: true, began: view.started };
+        let FieldEvaluation { result, .. } = driver.fields(self.site(task, view), attempt)?;
+        let Ok(resolved) = result else {
+            return Ok(Spend::of_turn(&TokenUsage::default(), Duration::ZERO));
+        };
+        let began = driver.moment();
+        let (pending, _) = self.attempt_effect(task.clone(), step, resolved, attempt, began, None);
+        let Some(mut conversation) = pending.conversation else { return Ok(Spend::default()) };
+        for exchange in &view.exchanges {
+            conversation.restore(&*driver.envelope(*exchange)?);
+        }
+        // The effect is not performed; it says what is asked.
+        drop(conversation.next(None));
+        let asks = conversation.asks_agent();
+        Ok(if asks { conversation.lost(Duration::ZERO) } else { Spend::default() })
     }
 
     /// Whether what an earlier run left stands for an attempt: that run did the same, with the values that were
@@ -262,6 +295,7 @@ impl Executor<'_> {
             keeps_answers: false,
             to_keep: Vec::new(),
             thread: None,
+            asked_at: began,
             left: None,
             secret: None,
         };
@@ -389,7 +423,8 @@ impl Executor<'_> {
         let observed = match pending.conversation.take() {
             Some(mut conversation) if !matches!(result, EffectResult::Refused(_)) => {
                 let (limits, cut_short) = (&pending.limits, pending.cut_short.as_ref());
-                let reading = Reading { limits, cut_short, accepts_exit_codes: step.expects_exit_code() };
+                let accepts_exit_codes = step.expects_exit_code();
+                let reading = Reading { limits, cut_short, is_call_limit: false, accepts_exit_codes };
                 let outcome = match &served {
                     Some(Served::Recorded(answered) | Served::Kept(answered)) => {
                         conversation.served(answered)
@@ -505,7 +540,9 @@ impl Executor<'_> {
         let mut measurement = self.measurement(&pending.task, timing, retries, own);
         measurement.spent = spent;
         let output = result::seal(driver, &measurement, result, None)?.output;
-        let kind = EventKind::Exchanged { number: conversation.exchanges(), held, output };
+        let calls = conversation.calls_workflow();
+        let kind = EventKind::Exchanged { number: conversation.exchanges(), held, calls, output };
+        pending.asked_at = now;
         let at = pending.task.at.clone();
         if held {
             // It goes on behind this, and is told then why it has to wait.
@@ -561,6 +598,13 @@ pub(super) fn serve<D: Driver>(
 }
 
 impl PendingAttempt {
+    /// What a call of its agent counts as that was stopped in flight.
+    pub(super) fn lost(&self, now: ClockReading) -> Option<(Address, Spend)> {
+        let conversation = self.conversation.as_ref().filter(|conversation| conversation.asks_agent())?;
+        let elapsed = self.asked_at.until(now).elapsed;
+        self.served.is_none().then(|| (self.task.at.clone(), conversation.lost(elapsed)))
+    }
+
     /// Whether an answer that was kept may answer next. What failed is asked anew: it was not what the step wants.
     fn reads_kept(&self, conversation: &AgentConversation) -> bool {
         self.keeps_answers && self.attempt.number == 1 && conversation.asks_agent()
@@ -639,7 +683,7 @@ fn observe<D: Driver>(
                     own.extend(response::meta(&response));
                     response::result(response)
                 }
-                Err(failure) => StepResult::failed(limited(failure)),
+                Err(missing) => StepResult::failed(limited(missing.failure)),
             };
             own.extend(built_in_meta(step, pending.parameters.take(), timing, false));
             return ObservedAttempt { result, timing, own, transient: None, spent: Spend::default() };

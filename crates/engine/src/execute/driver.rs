@@ -141,7 +141,7 @@ pub trait Driver {
         None
     }
 
-    /// The judge of an execution is asked again after a pause, because of a failure.
+    /// The judge of an execution is asked again after a pause, because of a failure: before that it is not admitted.
     fn judge_waits(&mut self, _at: &Address, _failure: &Failure, _pause: Duration) {}
 
     /// A number from 0 to 1 that spreads pauses.

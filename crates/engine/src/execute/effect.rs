@@ -308,7 +308,7 @@ pub enum EffectResult {
     /// How a program ended, or why it did not start.
     Process(Result<ProcessEnd, StartFailure>),
     /// The response to a request, or why there is none.
-    Response(Result<Response, Failure>, Timing),
+    Response(Result<Response, NoResponse>, Timing),
     /// The answer of a tool.
     Tool(ToolAnswer, Timing),
     /// The tools of a server as it describes them, or why they are not known.
@@ -442,6 +442,24 @@ impl Response {
     /// The value of a header line. Names are in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Why there is no response, and how far the request came: whoever is asked for an answer that breaks off is paid for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoResponse {
+    /// The reason.
+    pub failure: Failure,
+    /// Whether the server may have heard of the request.
+    pub is_sent: bool,
+    /// The response as far as it came.
+    pub received: Option<Response>,
+}
+
+impl NoResponse {
+    /// The server has not heard of the request.
+    pub fn unsent(failure: Failure) -> Self {
+        Self { failure, is_sent: false, received: None }
     }
 }
 

@@ -8,14 +8,15 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::{Scope, Session};
 
 use super::attempt::{limits_of, serve, shorten};
-use super::effect::{Effect, EffectKey, EffectResult, Role};
+use super::effect::{Effect, EffectKey, EffectLimits, EffectResult, Role};
 use super::result::{ClockReading, some_spent};
 use super::{
     AgentCall, Barrier, CallAdmission, Driver, Durability, EarlierResult, EnterFolder, Executor,
     FieldEvaluation, Next, Pending, PendingStage, Performance,
 };
-use super::{keep_computed, record, secrets};
+use super::{call_lost, keep_computed, record, secrets};
 use crate::agent::chat::Chat;
+use crate::agent::conversation::lost;
 use crate::agent::exchange::{Answered, AskedAgent, ExchangeRequest, Served};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{self, Act, Resolved, RetryPlan};
@@ -49,6 +50,8 @@ struct AskedJudge {
     asked: ExchangeRequest,
     /// What answers in its place, or why nothing does.
     served: Option<Served>,
+    /// The bounds on the answer, and whether the judge itself set the time.
+    bounds: (EffectLimits, bool),
 }
 
 /// What came of asking a judge; nothing for a state that has none.
@@ -68,6 +71,14 @@ impl JudgeOutcome {
     /// The verdict where nobody could be asked.
     fn of(verdict: Verdict, computed: Vec<Answer>) -> Self {
         Self { verdict: Some(verdict), computed, ..Self::default() }
+    }
+}
+
+impl PendingVerdict {
+    /// What a call of the judge counts as that was stopped in flight.
+    pub(super) fn lost(&self, now: ClockReading) -> Option<(Address, Spend)> {
+        let elapsed = self.began.until(now).elapsed;
+        self.asking.served.is_none().then(|| (self.task.at.clone(), lost(&*self.provider, elapsed)))
     }
 }
 
@@ -137,6 +148,18 @@ impl Executor<'_> {
             return self.record_judgement(driver, task, &view, JudgeOutcome::of(verdict, computed));
         };
         let call = agent.call();
+        let mut provider = agent::provider(agent.clone());
+        let (limits, is_call_limit) = agent::call_limits(agent.timeout(), limits);
+        let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
+        let chat = Chat::new(message.clone(), None);
+        let asked = ExchangeRequest::message(&AskedAgent::new(agent, &surroundings), &chat);
+        let effect = provider.ask(&chat, surroundings);
+        let (at, as_of) = (task.at.clone(), task.as_of);
+        let key = EffectKey { at, as_of, attempt: 1, role: Role::Judge, exchange: 0 };
+        let served = serve(driver, &key, self.keeps_verdicts(judge), || asked.clone())?;
+        if view.in_doubt && served.is_none() {
+            return Ok(call_lost(task.at, lost(&*provider, Duration::ZERO), true));
+        }
         match driver.admit(&task.at, &Spend::default(), &call) {
             CallAdmission::Now => {}
             CallAdmission::Later(pause) => {
@@ -145,14 +168,6 @@ impl Executor<'_> {
             }
             CallAdmission::OverBudget(reached) => return Ok(Next::Hold(task.at, reached)),
         }
-        let mut provider = agent::provider(agent.clone());
-        let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
-        let chat = Chat::new(message.clone(), None);
-        let asked = ExchangeRequest::message(&AskedAgent::new(agent, &surroundings), &chat);
-        let effect = provider.ask(&chat, surroundings);
-        let (at, as_of) = (task.at.clone(), task.as_of);
-        let key = EffectKey { at, as_of, attempt: 1, role: Role::Judge, exchange: 0 };
-        let served = serve(driver, &key, self.keeps_verdicts(judge), || asked.clone())?;
         // What is judged is on disk before the judge hears of it: the action is not done again.
         let barrier = Barrier::Event(view.as_of);
         let began = driver.moment();
@@ -164,7 +179,7 @@ impl Executor<'_> {
             effect => effect,
         };
         let performed = key.clone();
-        let asking = AskedJudge { key, asked, served };
+        let asking = AskedJudge { key, asked, served, bounds: (limits, is_call_limit) };
         let pending =
             PendingVerdict { task, view, question, provider, asking, call, cut_short, began, computed };
         let pending = Pending(PendingStage::Judge(Box::new(pending)));
@@ -180,7 +195,7 @@ impl Executor<'_> {
     ) -> Result<Next, D::Error> {
         let PendingVerdict { task, view, question, provider, asking, call, cut_short, began, computed } =
             pending;
-        let limits = limits_of(&question.resolved);
+        let (limits, is_call_limit) = &asking.bounds;
         let (result, leaked) = result.split_leaked();
         let refused = match (&result, &asking.served) {
             (EffectResult::Refused(failure), _) | (_, Some(Served::Nothing(failure))) => {
@@ -188,7 +203,8 @@ impl Executor<'_> {
             }
             _ => secrets::leak(self.step(&task), &leaked),
         };
-        let reading = Reading { limits: &limits, cut_short: cut_short.as_ref(), accepts_exit_codes: false };
+        let (is_call_limit, cut_short) = (*is_call_limit, cut_short.as_ref().filter(|_| !is_call_limit));
+        let reading = Reading { limits, cut_short, is_call_limit, accepts_exit_codes: false };
         let reply = match &asking.served {
             Some(Served::Recorded(answered) | Served::Kept(answered)) => answered.reply(0),
             _ => provider.reply(result, &reading),
@@ -200,10 +216,15 @@ impl Executor<'_> {
             (reply.transient, &reply.answer, &asking.served, &refused)
             && let Some(pause) = next_pause(driver, &task.at, asked_for)
         {
-            // Nothing was said and nothing is paid: it has not been asked yet.
             let pause = super::no_longer_than(Some(pause), view.limit, driver.moment().time);
             driver.judge_waits(&task.at, failure, pause.unwrap_or_default());
-            return Ok(Next::Later(task.at, pause));
+            let spent = reply.spent();
+            return Ok(if spent.is_nothing() {
+                // Nothing was said and nothing is paid: it has not been asked yet.
+                Next::Later(task.at, pause)
+            } else {
+                call_lost(task.at, spent, true)
+            });
         }
         if refused.is_none() {
             driver.exchanged(&asking.key, &|| (asking.asked.clone(), Answered::of_reply(&reply)));

@@ -276,7 +276,11 @@ impl<'p> Executor<'p> {
             Command::Close { task, last, captured } => self.close(driver, &task, &view, last, &captured),
             Command::FailAfterCrash(task) => {
                 let failure = Failure::new(FailureKind::Crash, "it was running when Threadline was killed");
-                self.finish_unrun(driver, &task, failure, view.attempts.saturating_sub(1))
+                let began = driver.moment();
+                let spent = self.lost_at_crash(driver, &task, &view)?;
+                let mut measurement = self.measure(driver, &task, began, view.attempts.saturating_sub(1));
+                measurement.spent = spent;
+                self.finish(driver, &task, &measurement, StepResult::failed(failure))
             }
             Command::Ask(task) => Ok(Next::Ask(task.at)),
             Command::ResolveLimits => self.resolve_limits(driver, &view),
@@ -296,8 +300,14 @@ impl<'p> Executor<'p> {
         result: EffectResult,
     ) -> Result<Next, D::Error> {
         if let EffectResult::Cancelled = result {
-            // The attempt is still under way as far as the journal knows, and is made again when the run goes on.
-            return Ok(Next::Leave);
+            // The attempt is still under way as far as the journal knows, and is made again when the run goes on. What
+            // is paid for all the same is known.
+            let lost = match &pending.0 {
+                PendingStage::Attempt(pending) => pending.lost(driver.moment()),
+                PendingStage::Judge(pending) => pending.lost(driver.moment()),
+                _ => None,
+            };
+            return Ok(lost.map_or(Next::Leave, |(at, spent)| call_lost(at, spent, false)));
         }
         match pending.0 {
             PendingStage::Enter(begun) => {
@@ -566,6 +576,11 @@ impl<'p> Executor<'p> {
 /// A pause, cut short where the time around it is over before: that is noticed then.
 fn no_longer_than(pause: Option<Duration>, limit: Option<Limit>, now: Millis) -> Option<Duration> {
     pause.map(|pause| limit.map_or(pause, |limit| pause.min(limit.left(now))))
+}
+
+/// Records what a call of an agent counts as that nobody will hear of any more.
+fn call_lost(at: Address, spent: Spend, goes_on: bool) -> Next {
+    record(at, EventKind::CallLost { spent: Box::new(spent), goes_on }, Durability::Now)
 }
 
 fn record(at: Address, kind: EventKind, durability: Durability) -> Next {

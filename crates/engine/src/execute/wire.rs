@@ -14,8 +14,8 @@ use threadline_flow::fields::{Failure, FailureKind, METHODS};
 use threadline_lang::Value;
 
 use super::effect::{
-    Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec, Pieces, ProcessEnd, ProcessEnding,
-    ProcessSpec, ReadSpec, RequestSpec, Response, Role, StartFailure, Stream,
+    Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec, NoResponse, Pieces, ProcessEnd,
+    ProcessEnding, ProcessSpec, ReadSpec, RequestSpec, Response, Role, StartFailure, Stream,
 };
 use super::result::Timing;
 use crate::evaluate::{HostPolicy, Request};
@@ -107,8 +107,8 @@ pub fn encode_result(result: &EffectResult) -> Option<Value> {
         EffectResult::Response(Ok(response), timing_) => {
             ("response", with_timing(response_fields(response), timing_))
         }
-        EffectResult::Response(Err(failure_), timing_) => {
-            ("no_response", with_timing(failure(failure_), timing_))
+        EffectResult::Response(Err(missing), timing_) => {
+            ("no_response", with_timing(no_response_fields(missing), timing_))
         }
         EffectResult::Read(Ok(text), timing_) => ("read", with_timing(text.as_str().into(), timing_)),
         EffectResult::Read(Err(failure_), timing_) => ("not_read", with_timing(failure(failure_), timing_)),
@@ -143,8 +143,8 @@ pub fn decode_result(value: &Value) -> WireResult<EffectResult> {
             EffectResult::Response(Ok(response), timing)
         }
         "no_response" => {
-            let (failure, timing) = read_with_timing(data, read_failure)?;
-            EffectResult::Response(Err(failure), timing)
+            let (missing, timing) = read_with_timing(data, read_no_response)?;
+            EffectResult::Response(Err(missing), timing)
         }
         "read" => {
             let (text, timing) = read_with_timing(data, read_text)?;
@@ -483,6 +483,24 @@ fn read_response(value: &Value) -> WireResult<Response> {
     })
 }
 
+fn no_response_fields(missing: &NoResponse) -> Value {
+    Value::record([
+        ("failure", failure(&missing.failure)),
+        ("is_sent", missing.is_sent.into()),
+        ("received", missing.received.as_ref().map_or(Value::NULL, response_fields)),
+    ])
+}
+
+fn read_no_response(value: &Value) -> WireResult<NoResponse> {
+    let fields = ExactKeys::of(value, &["failure", "is_sent", "received"])?;
+    let received = fields.get("received")?;
+    Ok(NoResponse {
+        failure: read_failure(fields.get("failure")?)?,
+        is_sent: fields.bool("is_sent")?,
+        received: if received.is_null() { None } else { Some(read_response(received)?) },
+    })
+}
+
 fn with_timing(result: Value, timing_: &Timing) -> Value {
     Value::record([("result", result), ("timing", timing(timing_))])
 }
@@ -693,8 +711,12 @@ mod tests {
             EffectResult::Cancelled,
             EffectResult::Process(Ok(end(ProcessEnding::Exited(0), Err("unreadable".into())))),
             EffectResult::Process(Err(not_started)),
-            EffectResult::Response(Ok(response), timing),
-            EffectResult::Response(Err(failure()), timing),
+            EffectResult::Response(Ok(response.clone()), timing),
+            EffectResult::Response(Err(NoResponse::unsent(failure())), timing),
+            EffectResult::Response(
+                Err(NoResponse { failure: failure(), is_sent: true, received: Some(response) }),
+                timing,
+            ),
             EffectResult::Read(Ok("a\nb".into()), timing),
             EffectResult::Read(Err(failure()), timing),
             EffectResult::Written(Ok(()), timing),

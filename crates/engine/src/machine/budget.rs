@@ -2,18 +2,19 @@
 //!
 //! What was spent is summed from the events, so it is exact after a crash. A call in flight has no event; it counts as
 //! one turn, and nobody knows what else it will use: what is spent exceeds a limit by no more than what was in flight
-//! when the limit was reached.
+//! when the limit was reached. A call that breaks off, or that a crash cuts off, has an event with an estimate before
+//! the next one begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_flow::model::{Budget, BudgetKey};
+use threadline_flow::model::{Action, Budget, BudgetKey, Evaluator};
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::diag::words;
 
-use super::Machine;
+use super::{Machine, StepStage};
 use crate::event::{Address, BudgetChange, Event, EventKind};
 use crate::spend::Spend;
 
@@ -60,6 +61,9 @@ pub(super) struct BudgetLedger {
     /// What called runs that go on have spent that their caller has not recorded, and how many calls of them are in
     /// flight.
     called: BTreeMap<Address, (Spend, u64)>,
+    /// How many messages of the run do not say their tokens, and how many not their cost, that whoever gave it another
+    /// budget knew of.
+    accepted: (u64, u64),
 }
 
 impl BudgetLedger {
@@ -80,8 +84,14 @@ impl BudgetLedger {
         of_step.filter(|(step, _)| self.limits.contains_key(&Some(*step))).collect()
     }
 
-    fn change(&mut self, plan: &Plan, changes: &[BudgetChange]) {
+    /// Takes other limits. What is not known of messages by then counts as nothing: whoever sets a limit has seen that.
+    fn change(&mut self, plan: &Plan, changes: &[BudgetChange], of_run: &Spend) {
         for BudgetChange { step, budget } in changes {
+            if step.is_none() {
+                let (tokens, cost) = &mut self.accepted;
+                *tokens = if budget.tokens.is_some() { of_run.uncounted } else { *tokens };
+                *cost = if budget.cost.is_some() { of_run.unpriced } else { *cost };
+            }
             let number = match step {
                 None => None,
                 // Which steps there are was looked at when the change was asked for.
@@ -91,15 +101,20 @@ impl BudgetLedger {
                 },
             };
             self.limits.entry(number).or_default().change(budget);
+            let within = self.within.iter_mut().filter(|(at, _)| number.is_some() && at.step(plan) == number);
+            for (_, spent) in within {
+                spent.uncounted = if budget.tokens.is_some() { 0 } else { spent.uncounted };
+                spent.unpriced = if budget.cost.is_some() { 0 } else { spent.unpriced };
+            }
         }
     }
 
     /// Takes what an event says about what is spent and what is in flight.
-    pub(super) fn note(&mut self, plan: &Plan, event: &Event) {
+    pub(super) fn note(&mut self, plan: &Plan, event: &Event, of_run: &Spend) {
         let at = &event.at;
         match &event.kind {
-            EventKind::RunStarted(started) => self.change(plan, &started.budgets),
-            EventKind::Resumed { budgets, .. } => self.change(plan, budgets),
+            EventKind::RunStarted(started) => self.change(plan, &started.budgets, of_run),
+            EventKind::Resumed { budgets, .. } => self.change(plan, budgets, of_run),
             _ => {}
         }
         if let Some(spent) = event.kind.spent() {
@@ -121,6 +136,9 @@ impl BudgetLedger {
             }
             EventKind::Retrying { .. } => {
                 self.called.remove(at);
+                self.in_flight.remove(at);
+            }
+            EventKind::CallLost { .. } => {
                 self.in_flight.remove(at);
             }
             _ => {}
@@ -155,7 +173,12 @@ impl BudgetLedger {
             let Some(budget) = self.limits.get(&step) else { continue };
             let is_within = |at: &&Address| step.is_none() || **at == scope || at.is_in_items_of(&scope);
             let mut spent = match step {
-                None => of_run.clone(),
+                None => {
+                    let (tokens, cost) = self.accepted;
+                    let uncounted = of_run.uncounted.saturating_sub(tokens);
+                    let unpriced = of_run.unpriced.saturating_sub(cost);
+                    Spend { uncounted, unpriced, ..of_run.clone() }
+                }
                 Some(_) => self.within.get(&scope).cloned().unwrap_or_default(),
             };
             spent.add(used);
@@ -186,6 +209,21 @@ impl Machine {
         self.budgets.check(&self.plan, &self.spent, at, used)?;
         self.budgets.in_flight.insert(at.clone());
         Ok(())
+    }
+
+    /// What a crash left in flight stays so until an event says what it counts as.
+    pub(super) fn note_in_doubt(&mut self) {
+        for (at, active) in self.active.iter().filter(|(_, active)| active.in_doubt) {
+            let step = &self.plan.steps[active.step as usize].step;
+            let asks = match active.stage {
+                StepStage::Running => matches!(step.action, Action::Agent { .. }),
+                StepStage::Judging => matches!(step.evaluator(), Some(Evaluator::Agent(_))),
+                _ => false,
+            };
+            if asks {
+                self.budgets.in_flight.insert(at.clone());
+            }
+        }
     }
 
     /// Whether anything limits what its agents may use.

@@ -67,6 +67,8 @@ impl Machine {
             started: None,
             exchanges: Vec::new(),
             keeps_exchanges: false,
+            calls: false,
+            in_doubt: false,
             base: 0,
             output: None,
             before: None,

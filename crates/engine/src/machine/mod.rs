@@ -115,6 +115,8 @@ pub struct Machine {
     stage: Stage,
     /// Whether the run stops: nothing new begins.
     stopping: bool,
+    /// Whether the last event is that the run stopped, so that nothing was in flight after it.
+    is_paused: bool,
     frames: BTreeMap<Address, ListFrame>,
     active: BTreeMap<Address, ActiveStep>,
     scopes: BTreeMap<Address, NameTable>,
@@ -197,6 +199,10 @@ struct ActiveStep {
     exchanges: Vec<Seq>,
     /// Whether the next attempt goes on with them.
     keeps_exchanges: bool,
+    /// Whether the agent calls a workflow.
+    calls: bool,
+    /// Whether a call of its agent may have been in flight at a crash, and is not counted.
+    in_doubt: bool,
     /// Attempts before the last resume after a failure.
     base: u32,
     /// The event with its output.
@@ -341,6 +347,7 @@ impl Machine {
             plan,
             stage: Stage::New,
             stopping: false,
+            is_paused: false,
             frames: BTreeMap::new(),
             active: BTreeMap::new(),
             scopes: BTreeMap::new(),
@@ -431,11 +438,13 @@ impl Machine {
         self.come_to_visit(&event.at)?;
         self.last = event.seq;
         let before = std::mem::replace(&mut self.time, event.time);
+        let was_paused =
+            std::mem::replace(&mut self.is_paused, matches!(event.kind, EventKind::Paused { .. }));
         self.note_failed_items(event);
         if let Some(spent) = event.kind.spent() {
             self.spent.add(spent);
         }
-        self.budgets.note(&self.plan, event);
+        self.budgets.note(&self.plan, event, &self.spent);
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.stage = Stage::Going;
@@ -459,7 +468,15 @@ impl Machine {
                     self.open(&Address::root(), STEPS, None, Address::root(), None)?;
                 }
             }
-            EventKind::Resumed { failed, .. } => self.resume(*failed, before)?,
+            EventKind::Resumed { failed, .. } => {
+                if !was_paused {
+                    // Nothing says whether their judges were asked.
+                    let judging = |active: &&mut ActiveStep| active.stage == StepStage::Judging;
+                    self.active.values_mut().filter(judging).for_each(|active| active.in_doubt = true);
+                }
+                self.resume(*failed, before)?;
+                self.note_in_doubt();
+            }
             EventKind::ItemRetrying { until, .. } => self.item_retrying(&event.at, *until)?,
             EventKind::ItemBegun { attempt } => self.item_begun(&event.at, *attempt)?,
             EventKind::ItemEnded(ended) => self.item_ended(&event.at, ended)?,
@@ -499,24 +516,39 @@ impl Machine {
                         active.stage = StepStage::Running;
                         active.attempts = *attempt;
                         active.started = Some(event.seq);
+                        active.in_doubt = true;
+                        active.calls &= *rerun;
                         if !rerun && !std::mem::take(&mut active.keeps_exchanges) {
                             active.exchanges.clear();
                         }
                         self.acted(&event.at);
                     }
-                    EventKind::Exchanged { number, held, .. }
+                    EventKind::Exchanged { number, held, calls, .. }
                         if active.stage == StepStage::Running
                             && *number as usize == active.exchanges.len() + 1 =>
                     {
                         active.exchanges.push(event.seq);
+                        (active.calls, active.in_doubt) = (*calls, !*held && !*calls);
                         if *held {
                             active.stage = StepStage::Held;
+                            self.command(&event.at)?;
+                        }
+                    }
+                    EventKind::CallLost { goes_on, .. }
+                        if matches!(active.stage, StepStage::Running | StepStage::Judging) =>
+                    {
+                        active.in_doubt = false;
+                        if *goes_on {
+                            if active.stage == StepStage::Running {
+                                active.stage = StepStage::Held;
+                            }
                             self.command(&event.at)?;
                         }
                     }
                     EventKind::Retrying { until, keeps_exchanges, .. }
                         if active.stage == StepStage::Running =>
                     {
+                        active.in_doubt = false;
                         active.keeps_exchanges = *keeps_exchanges;
                         active.stage = StepStage::Waiting(Pause { since: event.time, until: *until });
                         // The next attempt must not begin before this is on disk; it sees the same names.
@@ -528,6 +560,7 @@ impl Machine {
                     }
                     EventKind::Finished { output, kept, .. } if active.may_finish() => {
                         active.is_kept = kept.is_some();
+                        active.in_doubt = false;
                         if let Some(thread) = &output.thread {
                             self.threads.insert(thread.name.clone(), event.seq);
                         }
@@ -588,6 +621,9 @@ impl Machine {
             StepStage::Deciding => Command::Decide(task),
             StepStage::Expanding => Command::Expand(task),
             StepStage::Ready => active.start(at),
+            StepStage::Running if active.calls => {
+                Command::Start { task, attempt: active.attempts, base: active.base, rerun: true }
+            }
             StepStage::Running => match self.on_crash(active.step, in_flight) {
                 OnCrash::Rerun => {
                     Command::Start { task, attempt: active.attempts, base: active.base, rerun: true }

@@ -45,6 +45,7 @@ impl Machine {
             attempts,
             started,
             exchanges,
+            in_doubt: active.in_doubt,
             limit,
             is_judged: judging,
             result,

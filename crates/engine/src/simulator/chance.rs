@@ -25,14 +25,19 @@ pub struct Chances {
     pub items: u64,
     /// The longest that an attempt takes, in milliseconds.
     pub duration: u64,
+    /// An answer of a model breaks off.
+    pub breaks: u64,
 }
 
 /// No message of an agent takes so many tokens.
 pub const MAX_TOKENS: u64 = 500;
 
+/// No message of a model behind an API is so many tokens long, nor is the question.
+pub const MAX_MODEL_TOKENS: u64 = 40;
+
 impl Default for Chances {
     fn default() -> Self {
-        Self { evaluates: 98, holds: 70, well: 80, well_in_items: 80, items: 4, duration: 2_000 }
+        Self { evaluates: 98, holds: 70, well: 80, well_in_items: 80, items: 4, duration: 2_000, breaks: 0 }
     }
 }
 
@@ -81,6 +86,12 @@ impl Fate {
     /// How many tokens an agent reads for a message.
     pub fn tokens(&self, at: &Fated, attempt: u32, exchange: u32) -> u64 {
         self.of(at, "tokens", attempt << 8 | exchange).below(MAX_TOKENS)
+    }
+
+    /// How the answer of a model breaks off, if it does: one of three ways.
+    pub fn breaks(&self, at: &Fated, attempt: u32, exchange: u32) -> Option<u64> {
+        let mut random = self.of(at, "breaks", attempt << 8 | exchange);
+        (!self.mended && random.percent(self.chances.breaks)).then(|| random.below(3))
     }
 
     /// Whether a called workflow that failed did so because of a step that may not run twice.

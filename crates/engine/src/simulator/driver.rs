@@ -10,6 +10,7 @@ use threadline_flow::problem::Problem;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Envelope, NoWorld, Scope, ScopeEntry, Session, Value, World};
 
+use super::AskedMessage;
 use super::chance::{self, Fated};
 use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
@@ -18,8 +19,8 @@ use crate::agent::thread::THREAD;
 use crate::evaluate::{Act, Cause, Decision, FieldError, FieldErrors, Resolved};
 use crate::event::{Address, Computed, Datum, ERROR, Event, EventKind, Seq, Status};
 use crate::execute::effect::{
-    Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, ProcessSpec,
-    Response, Role, ToolAnswer,
+    Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, NoResponse, ProcessEnd, ProcessEnding,
+    ProcessSpec, Response, Role, ToolAnswer,
 };
 use crate::execute::result::{ClockReading, Timing};
 use crate::execute::{AgentCall, CallAdmission};
@@ -70,7 +71,52 @@ impl Life<'_> {
         };
         let reason = if calls == 0 { "stop" } else { "tool_calls" };
         let choice = Value::record([("message", message), ("finish_reason", reason.into())]);
-        Value::record([("choices", Value::sequence([choice]))])
+        let (input, output) = self.tokens_of_model(key);
+        let usage = [("prompt_tokens", Value::from(input)), ("completion_tokens", output.into())];
+        Value::record([("choices", Value::sequence([choice])), ("usage", Value::record(usage))])
+    }
+
+    /// The tokens that a model reads and writes for a message.
+    fn tokens_of_model(&self, key: &EffectKey) -> (u64, u64) {
+        let tokens = self.fate.tokens(&self.fated(&key.at), key.attempt, key.exchange);
+        (tokens % chance::MAX_MODEL_TOKENS, 1 + tokens / 2 % chance::MAX_MODEL_TOKENS)
+    }
+
+    /// Notes what an agent that is asked now will really use.
+    pub(super) fn note_asked(&mut self, key: &EffectKey, effect: &Effect) {
+        let (input_tokens, output_tokens) = match effect {
+            Effect::WithSecrets(effect) => return self.note_asked(key, effect),
+            Effect::Process(ProcessSpec { reports_usage: true, .. }) => {
+                (self.fate.tokens(&self.fated(&key.at), key.attempt, key.exchange), 1)
+            }
+            Effect::Request(spec) if spec.request.method == "POST" && self.asks_agent(key) => {
+                self.tokens_of_model(key)
+            }
+            _ => return,
+        };
+        let (at, after) = (key.at.clone(), self.outside.journal.len() as u64);
+        let elapsed_ms = self.time_of(key, effect);
+        self.outside.asked.push(AskedMessage { at, after, input_tokens, output_tokens, elapsed_ms });
+    }
+
+    fn asks_agent(&self, key: &EffectKey) -> bool {
+        let plan = &self.simulation.plan;
+        let step = key.at.step(plan).map(|step| &plan.steps[step as usize].step.action);
+        key.role == Role::Act && matches!(step, Some(Action::Agent { .. }))
+    }
+
+    /// An answer of a model that breaks off: nothing of it came, or half of it, and whoever reads it hears why or not.
+    fn broken(&self, key: &EffectKey, way: u64) -> Result<Response, NoResponse> {
+        let tokens = self.tokens_of_model(key).1;
+        let text = "x".repeat(usize::try_from(tokens * 3).unwrap_or(0));
+        let body = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+        let response = Response { status: 200, reason: None, headers: Vec::new(), body: body.into_bytes() };
+        let failure = Failure::new(FailureKind::Http, "fate");
+        match way {
+            0 => Err(NoResponse { failure, is_sent: true, received: None }),
+            1 => Err(NoResponse { failure, is_sent: true, received: Some(response) }),
+            _ => Ok(response),
+        }
     }
 
     /// Invents what comes of an effect. What an attempt makes follows from what it reads; an agent says what it used.
@@ -90,7 +136,8 @@ impl Life<'_> {
         let fated = self.fated(&key.at);
         let is_well = self.fate.well(&fated, key.attempt);
         let value = self.fate.value(&fated, reads);
-        let timing = self.timing();
+        let elapsed = Duration::from_millis(self.time_of(key, effect));
+        let timing = Timing { elapsed, ..self.timing() };
         let failure = |kind| Failure::new(kind, "fate");
         match effect {
             Effect::Nothing | Effect::Pause(_) => EffectResult::Nothing,
@@ -122,6 +169,9 @@ impl Life<'_> {
                 let plan = &self.simulation.plan;
                 let step = key.at.step(plan).map(|step| &plan.steps[step as usize].step.action);
                 let is_agent = matches!(step, Some(Action::Agent { .. }));
+                if let Some(way) = self.fate.breaks(&fated, key.attempt, key.exchange).filter(|_| is_agent) {
+                    return EffectResult::Response(self.broken(key, way), timing);
+                }
                 let status = if is_well || self.goes_on(key, effect) { 200 } else { 500 };
                 let body = if is_agent {
                     self.invent_message(key, value).to_json(JsonStyle::Compact)

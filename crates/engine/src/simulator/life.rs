@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_flow::fields::field_names as names;
 use threadline_flow::model::{Budget, OnCrash, Step};
-use threadline_lang::Scope;
+use threadline_lang::{Number, Scope};
 
 use super::chance::{Fate, Fated};
 use super::check::{Violation, value_of};
@@ -283,8 +283,10 @@ impl<'s> Life<'s> {
         let raises = self.outside.over_budget.min(20);
         let change = |(step, budget): (Option<EcoString>, &Budget)| {
             let larger = |count: Option<u64>| count.map(|count| count << raises);
-            let budget =
-                Budget { turns: larger(budget.turns), tokens: larger(budget.tokens), ..Budget::default() };
+            let factor = Number::int(1 << raises);
+            let cost = budget.cost.as_ref().and_then(|cost| cost.mul(&factor).ok());
+            let time = budget.time.map(|time| time * (1 << raises));
+            let budget = Budget { turns: larger(budget.turns), tokens: larger(budget.tokens), cost, time };
             BudgetChange { step, budget }
         };
         if raises == 0 { Vec::new() } else { of_run.into_iter().chain(of_steps).map(change).collect() }
@@ -429,20 +431,27 @@ impl<'s> Life<'s> {
         let limit = (role == Role::Act).then(|| self.machine.view(&at).limit).flatten();
         let limit = limit.map(|limit| (limit, self.outside.clock));
         self.outside.checker.perform(&performance, self.outside.safe, limit)?;
+        self.note_asked(&performance.key, &performance.effect);
         if role != Role::Act {
             return self.done(*performance);
         }
         let fated = self.fated(&at);
-        // What an agent says before its last answer takes no time: only that counts for what is foretold.
-        let goes_on = self.goes_on(&performance.key, &performance.effect);
-        let took = if goes_on { 0 } else { self.fate.duration(&fated, attempt) };
-        let until =
-            self.outside.steady + self.time_limit(&performance.effect).map_or(took, |most| most.min(took));
+        let until = self.outside.steady + self.time_of(&performance.key, &performance.effect);
         let execution = Execution { at, fated, attempt, exchange, life: self.outside.life };
         let acts = !matches!(performance.effect, Effect::Nothing);
         self.outside.checker.execute(execution, acts, self.outside.safe, self.in_flight)?;
         self.workers.push(Work::Running { performance, until });
         Ok(())
+    }
+
+    /// How long an effect of an attempt takes, in milliseconds. What an agent says before its last answer takes no time:
+    /// only that counts for what is foretold.
+    pub(super) fn time_of(&self, key: &EffectKey, effect: &Effect) -> u64 {
+        if key.role != Role::Act || self.goes_on(key, effect) {
+            return 0;
+        }
+        let took = self.fate.duration(&self.fated(&key.at), key.attempt);
+        self.time_limit(effect).map_or(took, |most| most.min(took))
     }
 
     /// How long a program may take at most, in milliseconds. Loops have times of their own, which nothing exceeds.

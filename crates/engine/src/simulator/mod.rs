@@ -107,6 +107,8 @@ pub struct SimulationReport {
     pub appends: Vec<u64>,
     /// Every attempt that was really made, in order.
     pub executions: Vec<Execution>,
+    /// Every message that agents were really asked for, in order.
+    pub asked: Vec<AskedMessage>,
     /// The last value of each name of the run.
     pub names: BTreeMap<EcoString, i64>,
     /// How each execution ended, and with which value.
@@ -132,8 +134,24 @@ pub struct Execution {
     pub life: usize,
 }
 
+/// A message that an agent was really asked for, and what it really used: also where nobody heard of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedMessage {
+    /// Which execution asked.
+    pub at: Address,
+    /// The number of events that were recorded when it was asked, and are left.
+    pub after: Seq,
+    /// The tokens that it read.
+    pub input_tokens: u64,
+    /// The tokens that it wrote.
+    pub output_tokens: u64,
+    /// How long it worked, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
 /// What outlives the program.
 struct Outside {
+    asked: Vec<AskedMessage>,
     journal: Vec<Event>,
     safe: SafeEvents,
     /// The machine's clock, which may jump.
@@ -215,6 +233,7 @@ impl Simulation {
     pub fn run(&self) -> Result<SimulationReport, Violation> {
         let mut fate = Fate { seed: self.seed, chances: self.chances, luck: 0, mended: false };
         let mut outside = Outside {
+            asked: Vec::new(),
             journal: Vec::new(),
             safe: SafeEvents::default(),
             clock: FIRST_MOMENT,
@@ -288,6 +307,9 @@ impl Outside {
             self.clock += i64::try_from(self.random.below(LONGEST_DOWN)).unwrap_or(0);
         }
         self.journal.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        for asked in &mut self.asked {
+            asked.after = asked.after.min(left);
+        }
         if left >= self.safe.written {
             self.checker.starts_are_known(&self.journal)?;
         }
@@ -307,6 +329,7 @@ fn report(outcome: Outcome, machine: &Machine, appends: Vec<u64>, outside: Outsi
         items: outside.checker.results_of_items(),
         failed_by_crash: outside.checker.failed_by_crash(),
         executions: outside.checker.into_executions(),
+        asked: outside.asked,
         journal: outside.journal,
     }
 }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use threadline_engine::event::{Address, Budget, BudgetChange, Event, EventKind};
 use threadline_engine::machine::Outcome;
 use threadline_engine::random::Random;
-use threadline_engine::simulator::chance::{Chances, MAX_TOKENS};
+use threadline_engine::simulator::chance::{Chances, MAX_MODEL_TOKENS, MAX_TOKENS};
 use threadline_engine::simulator::{
-    Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
+    AskedMessage, Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
 use threadline_engine::spend::Spend;
+use threadline_flow::fields::FailureKind;
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
+use threadline_lang::Number;
 use threadline_lang::source::SourceFile;
 
 fn planned(source: &str) -> Arc<Plan> {
@@ -26,20 +28,38 @@ fn planned(source: &str) -> Arc<Plan> {
     Arc::new(planned.unwrap())
 }
 
-/// A list whose items ask agents, with budgets of the run, of the list and of its steps, or some of them.
-fn source(random: &mut Random) -> String {
-    let mut budget = |most: u64| match random.below(3) {
+/// A program that says what it uses, and a model behind an API whose answers break off.
+const PROGRAM: &str = "{command: [work]}";
+const MODEL: &str = "{provider: openai, base_url: 'http://localhost', model: m, max_tokens: 40, price: {input: 3, \
+                     output: 15}}";
+
+/// A budget with one limit, which `most` messages may reach, or none.
+fn budget(random: &mut Random, most: u64, is_model: bool) -> String {
+    let tokens = if is_model { MAX_MODEL_TOKENS } else { MAX_TOKENS / 2 };
+    // In millionths of a dollar.
+    let cost = if is_model { 400 } else { 10_000 };
+    match random.below(5) {
         0 => format!("budget: {{turns: {}}}", 1 + random.below(most)),
-        1 => format!("budget: {{tokens: {}}}", 1 + random.below(most * MAX_TOKENS / 2)),
+        1 => format!("budget: {{tokens: {}}}", 1 + random.below(most * tokens)),
+        2 => format!("budget: {{cost: 0.{:06}}}", (1 + random.below(most * cost)).min(999_999)),
+        3 => format!("budget: {{time: {}ms}}", 1 + random.below(most * 1_500)),
         _ => "# no budget".to_owned(),
-    };
+    }
+}
+
+/// A list whose items ask agents, with budgets of the run, of the list and of its steps, or some of them.
+fn source(random: &mut Random, is_model: bool) -> String {
+    let mut budget = |most: u64| budget(random, most, is_model);
     let (of_run, of_list, of_step) = (budget(20), budget(12), budget(3));
     let (parallel, retry) = (1 + random.below(5), 1 + random.below(3));
     let form = ["", "\n        output: {n: int}"][usize::from(random.percent(60))];
+    let agent = if is_model { MODEL } else { PROGRAM };
+    // Most runs come to the end that they have without a crash.
+    let on_crash = if is_model && random.percent(80) { "\n        on_crash: rerun" } else { "" };
     format!(
-        "agents: {{a: {{command: [work]}}}}\n{of_run}\nsteps:\n  - foreach: [1]\n    parallel: {parallel}\n    \
+        "agents: {{a: {agent}}}\n{of_run}\nsteps:\n  - foreach: [1]\n    parallel: {parallel}\n    \
          {of_list}\n    do:\n      - agent: a\n        message: ${{item}}\n        retry: {{attempts: {retry}, delay: \
-         1s}}\n        {of_step}{form}\n  - {{agent: a, message: again}}\n"
+         1s}}\n        {of_step}{form}{on_crash}\n  - {{agent: a, message: again, on_crash: rerun}}\n"
     )
 }
 
@@ -85,7 +105,8 @@ impl Followed {
         let (turns, tokens) = (self.budget.turns, self.budget.tokens);
         let was_reached = turns.is_some_and(|most| self.spent.turns >= most)
             || tokens.is_some_and(|most| self.spent.tokens() >= most);
-        self.late += u64::from(was_reached);
+        // A call that a crash cut off began before it.
+        self.late += u64::from(was_reached && !matches!(event.kind, EventKind::CallLost { .. }));
         self.spent.add(spent);
         if turns.is_some_and(|most| self.spent.turns > most) {
             return Err(format!("{} turns of {turns:?} at event {}", self.spent.turns, event.seq));
@@ -137,12 +158,169 @@ fn check(plan: &Plan, report: &SimulationReport, jobs: usize) -> Result<(), Stri
     Ok(())
 }
 
+/// A loop whose states ask an agent, and whose judge asks one more.
+fn loop_source(random: &mut Random) -> String {
+    let (of_run, of_state) = (budget(random, 12, false), budget(random, 3, false));
+    format!(
+        "agents: {{a: {PROGRAM}}}\n{of_run}\nmax_iterations: 8\ninitial: work\nstates:\n  work:\n    agent: a\n    \
+         message: go\n    {of_state}\n    evaluate: {{type: agent, agent: a, prompt: Is it fine?}}\n    on_yes: \
+         done\n    on_no: work\n  done: {{terminal: success}}\n"
+    )
+}
+
+/// What a message really cost, in millionths of a dollar.
+fn cost(asked: &AskedMessage, is_model: bool) -> u64 {
+    if is_model { 3 * asked.input_tokens + 15 * asked.output_tokens } else { 10_000 }
+}
+
+/// The event that says what came of a message, and whether nobody heard of it.
+fn end_of(journal: &[Event], asked: &AskedMessage) -> Option<(u64, bool)> {
+    let of_message =
+        |event: &&Event| event.seq > asked.after && event.at == asked.at && event.kind.spent().is_some();
+    let event = journal.iter().find(of_message)?;
+    let is_lost = match &event.kind {
+        EventKind::CallLost { .. } => true,
+        EventKind::Finished { output, .. } => FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash),
+        _ => false,
+    };
+    Some((event.seq, is_lost))
+}
+
+/// No message is asked for once those that are over used up a budget around it: what they really used, and not what the
+/// run says. A message whose use nobody can say counts as everything, until somebody gives another budget.
+fn check_asked(plan: &Plan, report: &SimulationReport, is_model: bool) -> Result<(), String> {
+    let journal = &report.journal;
+    let ends: Vec<Option<(u64, bool)>> = report.asked.iter().map(|asked| end_of(journal, asked)).collect();
+    if let Some(at) = ends.iter().position(Option::is_none) {
+        return Err(format!("no event says what came of {:?}", report.asked[at]));
+    }
+    let over = |at: &Address, by: u64| {
+        let is_end = |event: &&Event| {
+            event.at == *at && event.seq <= by && matches!(event.kind, EventKind::Finished { .. })
+        };
+        journal.iter().filter(is_end).map(|event| event.seq).next_back().unwrap_or(0)
+    };
+    for (place, asked) in report.asked.iter().enumerate() {
+        let around =
+            asked.at.items_around().filter_map(|item| Some(item.as_item()?.0)).chain([asked.at.clone()]);
+        let scopes = around.filter_map(|at| Some((at.step(plan)?, at)));
+        let scopes = scopes.map(|(step, at)| {
+            let planned = &plan.steps[step as usize];
+            (planned.step.budget.clone(), Some(planned.number.clone()), at)
+        });
+        for (budget, step, scope) in scopes.chain([(plan.workflow.budget.clone(), None, Address::root())]) {
+            let Some(mut budget) = budget else { continue };
+            let changes = journal.iter().filter(|event| event.seq <= asked.after).flat_map(|event| {
+                let changes: &[BudgetChange] = match &event.kind {
+                    EventKind::Resumed { budgets, .. } => budgets,
+                    _ => &[],
+                };
+                changes.iter().map(move |change| (event.seq, change))
+            });
+            let mut changed = 0;
+            for (seq, change) in changes.filter(|(_, change)| change.step == step) {
+                budget.change(&change.budget);
+                changed = seq;
+            }
+            // What a list or step did before it was done again does not count.
+            let since = if step.is_some() { over(&scope, asked.after) } else { 0 };
+            let (mut turns, mut tokens, mut dollars, mut time) = (0_u64, 0_u64, 0_u64, 0_u64);
+            for (before, end) in report.asked[..place].iter().zip(&ends) {
+                let is_within = step.is_none() || before.at == scope || before.at.is_in_items_of(&scope);
+                if !is_within || before.after < since {
+                    continue;
+                }
+                turns += 1;
+                let Some((end, is_lost)) = end.filter(|(end, _)| *end <= asked.after) else { continue };
+                let is_unknown = is_lost && !is_model;
+                if is_unknown && end < changed {
+                    continue;
+                }
+                let used = before.input_tokens + before.output_tokens;
+                tokens = tokens.saturating_add(if is_unknown { u64::MAX } else { used });
+                dollars = dollars.saturating_add(if is_unknown { u64::MAX } else { cost(before, is_model) });
+                time += if is_lost { 0 } else { before.elapsed_ms };
+            }
+            let allowed = budget.cost.as_ref().map(|cost| cost.mul(&Number::int(1_000_000)).unwrap());
+            let is_used_up = budget.turns.is_some_and(|most| turns >= most)
+                || budget.tokens.is_some_and(|most| tokens >= most)
+                || allowed
+                    .is_some_and(|most| i64::try_from(dollars).is_ok_and(|sum| Number::int(sum) >= most))
+                || budget.time.is_some_and(|most| u128::from(time) >= most.as_millis());
+            if is_used_up {
+                let used = format!("{turns} turns, {tokens} tokens, {dollars} millionths, {time} ms");
+                return Err(format!("{asked:?} of `{scope}` begins after {used} of {budget:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A count for each way in which a message can end.
+fn count_ends(report: &SimulationReport, counts: &mut [usize; 4]) {
+    for event in &report.journal {
+        let Some(spent) = event.kind.spent() else { continue };
+        let kind = match &event.kind {
+            EventKind::CallLost { .. } => 0,
+            EventKind::Judged(_) => 1,
+            EventKind::Retrying { .. } => 2,
+            _ => 3,
+        };
+        counts[kind] += usize::from(kind != 3 || spent.estimated > 0);
+    }
+}
+
+#[test]
+fn nothing_is_asked_for_once_what_was_really_used_reaches_a_limit() {
+    let mut counts = [0; 4];
+    let mut reached = 0;
+    for seed in 0..300 {
+        let mut random = Random::new(seed ^ 0x5eed);
+        let is_model = seed % 3 == 0;
+        let source = match seed % 3 {
+            2 => loop_source(&mut random),
+            _ => source(&mut random, is_model),
+        };
+        let plan = planned(&source);
+        let chances = Chances {
+            items: 10,
+            evaluates: 100,
+            holds: 40,
+            well: 90,
+            well_in_items: 90,
+            breaks: 25,
+            ..Chances::default()
+        };
+        let jobs = 1 + usize::try_from(seed % 5).unwrap();
+        let simulation = Simulation { jobs, chances, ..Simulation::new(Arc::clone(&plan), seed) };
+        let mut appends = 20;
+        for life in 0..5 {
+            let interruptions = if life == 0 { Vec::new() } else { interruptions(&mut random, appends) };
+            let simulation = Simulation { interruptions: interruptions.clone(), ..simulation.clone() };
+            let report = simulation
+                .run()
+                .unwrap_or_else(|violation| panic!("seed {seed}, {interruptions:?}: {violation}\n{source}"));
+            if let Err(why) = check_asked(&plan, &report, is_model) {
+                panic!("seed {seed}, {interruptions:?}: {why}\n{source}\n{}", text(&report.journal));
+            }
+            if life == 0 {
+                appends = report.appends.iter().sum();
+            }
+            let pauses = report.journal.iter().filter(|event| matches!(event.kind, EventKind::Paused { .. }));
+            reached += pauses.count();
+            count_ends(&report, &mut counts);
+        }
+    }
+    println!("lost, judged, retried, broken off for good: {counts:?}; paused {reached} times");
+    assert!(counts.iter().all(|count| *count > 30) && reached > 500, "{counts:?}, {reached}");
+}
+
 #[test]
 fn what_is_spent_exceeds_a_limit_by_no_more_than_what_was_in_flight() {
     let (mut reached, mut crashed, mut completed) = (0, 0, 0);
     for seed in 0..400 {
         let mut random = Random::new(seed);
-        let source = source(&mut random);
+        let source = source(&mut random, false);
         let plan = planned(&source);
         let jobs = 1 + usize::try_from(seed % 5).unwrap();
         let chances =

@@ -62,7 +62,7 @@ struct Case {
 }
 
 const CHANCES: Chances =
-    Chances { evaluates: 96, holds: 50, well: 85, well_in_items: 85, items: 3, duration: 2_000 };
+    Chances { evaluates: 96, holds: 50, well: 85, well_in_items: 85, items: 3, duration: 2_000, breaks: 0 };
 
 impl Case {
     fn generated(seed: u64, mend: Option<u32>) -> Self {

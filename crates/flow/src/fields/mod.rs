@@ -20,7 +20,9 @@ pub use other_versions::{
 };
 pub use outputs::{META, NodeType, OutputField, StepOutput, engine_names, field_names};
 pub(crate) use providers::hint_for_setting;
-pub use providers::{BASE_URL, DEFAULT_PROVIDER, PROVIDERS, ProviderName, ProviderSpec, SettingForm};
+pub use providers::{
+    ANTHROPIC_URL, BASE_URL, DEFAULT_PROVIDER, OPENAI_URL, PROVIDERS, ProviderName, ProviderSpec, SettingForm,
+};
 pub(crate) use scenarios::{REPEAT, SCENARIO, SCENARIO_JUDGE, SCENARIO_STEP, TARGET};
 pub use schema::schema;
 pub(crate) use table::{

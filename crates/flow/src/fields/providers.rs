@@ -40,6 +40,23 @@ pub enum ProviderName {
     Replay,
 }
 
+/// The address of the Messages API of Anthropic.
+pub const ANTHROPIC_URL: &str = "https://api.anthropic.com";
+
+/// The address of the Chat Completions API of OpenAI.
+pub const OPENAI_URL: &str = "https://api.openai.com/v1";
+
+impl ProviderName {
+    /// The address of an API, where an agent names no other.
+    pub fn usual_url(self) -> Option<&'static str> {
+        match self {
+            Self::Anthropic => Some(ANTHROPIC_URL),
+            Self::OpenAi => Some(OPENAI_URL),
+            Self::Command | Self::Claude | Self::Replay => None,
+        }
+    }
+}
+
 /// The keys that every agent has.
 const fn every_agent() -> InheritedKeys {
     InheritedKeys { object: &AGENT, without: &[], only_shareable: false }
@@ -61,7 +78,8 @@ const TEMPERATURE: KeySpec = key("temperature", KeyKind::Value, "the temperature
 const PRICE: KeySpec = key(
     "price",
     KeyKind::Value,
-    "what a million tokens cost in US dollars: `{input: 3, output: 15}`. Without it the cost of an answer is not known",
+    "what a million tokens cost in US dollars: `{input: 3, output: 15}`, with `cache_read` and `cache_write` for those of a \
+     cache. Without it the cost of an answer is not known",
 );
 
 static TOOL_KINDS: [KeyKind; 2] = [TEXT, KeyKind::Object(&AGENT_TOOL)];
@@ -89,6 +107,13 @@ const REQUESTS_PER_MINUTE: KeySpec = key(
     "how often a run may ask the agent in any minute, with called runs. Default: any number",
 );
 
+const CALL_TIMEOUT: KeySpec = key(
+    "timeout",
+    KeyKind::Value,
+    "how long one call may take at most, a duration such as `2m`. `timeout` of the step bounds all of them together. \
+     Default: as long as the step may",
+);
+
 /// What a setting of an agent has to be, where its kind does not say it. It is asked of a value that is written out when
 /// the file is read, and of any other before the agent is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +124,8 @@ pub enum SettingForm {
     Number,
     /// What tokens cost.
     Price,
+    /// A duration.
+    Duration,
 }
 
 impl SettingForm {
@@ -108,6 +135,7 @@ impl SettingForm {
             "max_tokens" | "max_turns" | "max_parallel" | "requests_per_minute" => Some(Self::Count),
             "temperature" => Some(Self::Number),
             "price" => Some(Self::Price),
+            "timeout" => Some(Self::Duration),
             _ => None,
         }
     }
@@ -117,7 +145,10 @@ impl SettingForm {
         match self {
             Self::Count => "a whole number above 0",
             Self::Number => "a number",
-            Self::Price => "two numbers of at least 0, as in `{input: 3, output: 15}`",
+            Self::Price => {
+                "two numbers of at least 0, as in `{input: 3, output: 15}`, perhaps with `cache_read` and `cache_write`"
+            }
+            Self::Duration => "a duration above 0, such as `2m`",
         }
     }
 
@@ -128,9 +159,12 @@ impl SettingForm {
             Self::Count => Form::Count(1).count(value).is_some(),
             Self::Number => value.as_number().is_some(),
             Self::Price => value.as_object().is_some_and(|price| {
-                let both = ["input", "output"].map(|name| price.get_str(name));
-                price.len() == 2 && both.into_iter().all(|price| price.is_some_and(is_price))
+                let names = ["input", "output", "cache_read", "cache_write"];
+                let is_known = |name: &str| names.contains(&name);
+                names[..2].iter().all(|name| price.get_str(name).is_some())
+                    && price.iter().all(|(name, price)| is_known(name.as_str()) && is_price(price))
             }),
+            Self::Duration => crate::forms::duration(value).is_some_and(|duration| !duration.is_zero()),
         }
     }
 }
@@ -152,6 +186,7 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
                   answer to stdout",
             keys: &[
                 key("command", KeyKind::List(&KeyKind::Text), "program and its arguments").required(),
+                CALL_TIMEOUT,
                 MAX_PARALLEL,
                 REQUESTS_PER_MINUTE,
             ],
@@ -186,6 +221,7 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
                     KeyKind::Text,
                     "how Claude Code asks for permissions, such as `acceptEdits`",
                 ),
+                CALL_TIMEOUT,
                 MAX_PARALLEL,
                 REQUESTS_PER_MINUTE,
             ],
@@ -220,6 +256,7 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
                 PRICE,
                 TOOLS,
                 MAX_TURNS,
+                CALL_TIMEOUT,
                 MAX_PARALLEL,
                 REQUESTS_PER_MINUTE,
             ],
@@ -251,6 +288,7 @@ pub static PROVIDERS: [ProviderSpec; 5] = [
                 PRICE,
                 TOOLS,
                 MAX_TURNS,
+                CALL_TIMEOUT,
                 MAX_PARALLEL,
                 REQUESTS_PER_MINUTE,
             ],

@@ -47,9 +47,10 @@ impl AnswerFormat {
         self.schema.to_json(JsonStyle::Compact)
     }
 
-    /// An answer as it is read by name: a field that may be left out, and is, is null. The error says why the answer
+    /// An answer as it is read by name: a field that may be left out, and is, is null; so it may also be written. The error says why the answer
     /// does not fit.
     pub fn read(&self, answer: Value) -> Result<Value, String> {
+        let answer = without_nulls(answer, &self.schema);
         let problems = self.compiled.problems(&answer);
         if !problems.is_empty() {
             return Err(problems.join("; "));
@@ -60,6 +61,38 @@ impl AnswerFormat {
             None => Ok(answer),
         }
     }
+}
+
+/// An answer without the fields that are null where they could be left out, and could not be null.
+fn without_nulls(answer: Value, schema: &Value) -> Value {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if let (Some(object), Some(properties)) = (answer.as_object(), properties) {
+        let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
+        let is_required = |key: &str| required.iter().any(|name| name.as_str() == Some(key));
+        let fields = object.iter().filter_map(|(key, value)| {
+            let Some(schema) = properties.get_str(key.as_str()) else {
+                return Some((key.name().clone(), value.clone()));
+            };
+            let is_left_out = value.is_null() && !is_required(key.as_str()) && refuses_null(schema);
+            (!is_left_out).then(|| (key.name().clone(), without_nulls(value.clone(), schema)))
+        });
+        return Value::object(fields).unwrap_or_else(|_| answer.clone());
+    }
+    if let (Some(items), Some(schema)) = (answer.as_list(), schema.get("items")) {
+        let items = items.iter().map(|item| without_nulls(item.clone(), schema)).collect();
+        return Value::list(items).unwrap_or(answer);
+    }
+    answer
+}
+
+/// Whether a schema says by itself that null does not fit.
+fn refuses_null(schema: &Value) -> bool {
+    let of_types = schema.get("type").map(|kind| match kind.as_list() {
+        Some(kinds) => kinds.iter().all(|kind| kind.as_str() != Some("null")),
+        None => kind.as_str() != Some("null"),
+    });
+    let of_values = schema.get("enum").and_then(Value::as_list).map(|values| !values.contains(&Value::NULL));
+    of_types == Some(true) || of_values == Some(true)
 }
 
 /// An answer with null in the place of fields that are left out.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::evaluate::{HostPolicy, Request};
-use threadline_engine::execute::effect::Response;
+use threadline_engine::execute::effect::{NoResponse, Response};
 use threadline_engine::execute::result::timed_out;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::url::host_name;
@@ -78,7 +78,7 @@ pub(crate) fn send(
     request: &Request,
     limits: RequestLimits,
     watch: &mut dyn FnMut(&[u8]),
-) -> Result<Response, Failure> {
+) -> Result<Response, NoResponse> {
     let mut never = |read: &[u8]| {
         watch(read);
         false
@@ -92,22 +92,33 @@ pub(crate) fn send_until(
     limits: RequestLimits,
     redirects: RedirectPolicy,
     is_enough: &mut dyn FnMut(&[u8]) -> bool,
-) -> Result<Response, Failure> {
+) -> Result<Response, NoResponse> {
     let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
     let mut hop = Hop::first(request);
     for _ in 0..=MAX_REDIRECTS {
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let failed = |error: ureq::Error| failure(&error, &hop.url, limits);
+        let failed = |error: ureq::Error| NoResponse {
+            failure: failure(&error, &hop.url, limits),
+            is_sent: may_be_sent(&error),
+            received: None,
+        };
         if timeout == Some(Duration::ZERO) {
-            return Err(timed_out(limits.timeout, None));
+            return Err(NoResponse::unsent(timed_out(limits.timeout, None)));
         }
         let (parts, body) = hop.send(timeout).map_err(failed)?.into_parts();
         let location = parts.headers.get(http::header::LOCATION).map(http::HeaderValue::as_bytes);
         if let (true, Some(location)) = (redirect::is_redirect(parts.status.as_u16()), location) {
             let location = String::from_utf8_lossy(location);
-            hop = hop.next(parts.status.as_u16(), &location, redirects, &request.hosts)?;
+            let next = hop.next(parts.status.as_u16(), &location, redirects, &request.hosts);
+            hop = next.map_err(NoResponse::unsent)?;
             continue;
         }
+        let response = |body: Vec<u8>| Response {
+            status: parts.status.as_u16(),
+            reason: parts.status.canonical_reason().map(str::to_owned),
+            headers: header_lines(&parts.headers),
+            body,
+        };
         let mut read = Vec::new();
         let mut reader = body.into_reader().take(limits.max_answer.saturating_add(1));
         let mut piece = vec![0; PIECE];
@@ -116,7 +127,10 @@ pub(crate) fn send_until(
                 Ok(0) => break,
                 Ok(length) => read.extend_from_slice(&piece[..length]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed(error.into())),
+                Err(error) => {
+                    let failure = failed(error.into()).failure;
+                    return Err(NoResponse { failure, is_sent: true, received: Some(response(read)) });
+                }
             }
             if is_enough(&read) {
                 break;
@@ -124,16 +138,26 @@ pub(crate) fn send_until(
         }
         if read.len() as u64 > limits.max_answer {
             let message = format!("the answer is larger than {} bytes", limits.max_answer);
-            return Err(Failure::new(FailureKind::OutputTooLarge, message));
+            let failure = Failure::new(FailureKind::OutputTooLarge, message);
+            return Err(NoResponse { failure, is_sent: true, received: Some(response(read)) });
         }
-        return Ok(Response {
-            status: parts.status.as_u16(),
-            reason: parts.status.canonical_reason().map(str::to_owned),
-            headers: header_lines(&parts.headers),
-            body: read,
-        });
+        return Ok(response(read));
     }
-    Err(Failure::new(FailureKind::Http, format!("more than {MAX_REDIRECTS} redirects")))
+    let message = format!("more than {MAX_REDIRECTS} redirects");
+    Err(NoResponse::unsent(Failure::new(FailureKind::Http, message)))
+}
+
+/// Whether a server may have heard of a request that failed with this error. Where that is not known, it may have.
+fn may_be_sent(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    match error {
+        ureq::Error::Io(error) => !matches!(
+            error.kind(),
+            AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable
+        ),
+        ureq::Error::Protocol(_) | ureq::Error::Timeout(_) => true,
+        _ => false,
+    }
 }
 
 /// One request on the way to an answer.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_engine::execute::effect::{
-    CallEnd, EffectResult, NotChosen, Response, StartFailure, ToolAnswer,
+    CallEnd, EffectResult, NoResponse, NotChosen, Response, StartFailure, ToolAnswer,
 };
 use threadline_flow::fields::Failure;
 use threadline_lang::Value;
@@ -30,8 +30,15 @@ impl Masks {
                 ..failure
             })),
             EffectResult::Response(response, timing) => {
-                let response = response.map(|response| self.mask_response(response, &mut found));
-                EffectResult::Response(response.map_err(|failure| self.mask_failure(failure)), timing)
+                let response = match response {
+                    Ok(response) => Ok(self.mask_response(response, &mut found)),
+                    Err(NoResponse { failure, is_sent, received }) => {
+                        let failure = self.mask_failure(failure);
+                        let received = received.map(|received| self.mask_response(received, &mut found));
+                        Err(NoResponse { failure, is_sent, received })
+                    }
+                };
+                EffectResult::Response(response, timing)
             }
             EffectResult::Tool(ToolAnswer { result, version }, timing) => {
                 let result = result.map(|value| self.mask_found(&value, &mut found));

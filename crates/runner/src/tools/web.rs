@@ -82,9 +82,9 @@ impl Web {
             http::RedirectPolicy::Refuse,
             &mut is_enough,
         );
-        let answer = sent.map_err(|failure| match failure.kind {
+        let answer = sent.map_err(|missing| match missing.failure.kind {
             FailureKind::Timeout => ExchangeError::Timeout,
-            _ => ExchangeError::Failure(failure),
+            _ => ExchangeError::Failure(missing.failure),
         })?;
         if let Some(session) = answer.header("mcp-session-id") {
             lock(&self.session).id = Some(session.to_owned());

@@ -47,7 +47,7 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
-pub const KINDS: [(&str, &str); 19] = [
+pub const KINDS: [(&str, &str); 20] = [
     (
         "run_started",
         "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
@@ -61,6 +61,7 @@ pub const KINDS: [(&str, &str); 19] = [
     ("started", "an attempt of a step begins"),
     ("defined", "an entry of `context` was evaluated, for the whole run"),
     ("exchanged", "an agent called a tool, a tool was called, or the agent is asked for another answer"),
+    ("call_lost", "a call of an agent broke off, and is counted"),
     ("retrying", "an attempt failed, another begins later"),
     ("unresolved", "a condition, list or field has no value: the step failed before it began"),
     ("finished", "a step is done: its value and meta data"),
@@ -161,11 +162,15 @@ pub fn fields_of<F: DatumForm>(
                 ("computed", computed_list(computed, form)?),
             ],
         ),
-        EventKind::Exchanged { number, held, output } => {
+        EventKind::Exchanged { number, held, calls, output } => {
             let mut fields =
                 vec![("number", u64::from(*number).into()), ("output", output_value(output, form)?)];
             fields.extend(held.then(|| ("held", true.into())));
+            fields.extend(calls.then(|| ("calls", true.into())));
             ("exchanged", fields)
+        }
+        EventKind::CallLost { spent, goes_on } => {
+            ("call_lost", vec![("spent", spent.value()), ("goes_on", (*goes_on).into())])
         }
         EventKind::Retrying { output, until, keeps_exchanges } => {
             let mut fields = vec![("output", output_value(output, form)?), ("until", (*until).into())];
@@ -264,7 +269,12 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
         "exchanged" => EventKind::Exchanged {
             number: u32::try_from(reader.count("number")?).map_err(|_| "`number` is too large".to_owned())?,
             held: reader.has("held") && reader.bool("held")?,
+            calls: reader.has("calls") && reader.bool("calls")?,
             output: read_output(reader)?,
+        },
+        "call_lost" => EventKind::CallLost {
+            spent: read_spent(reader)?.ok_or_else(|| "`spent` is missing".to_owned())?,
+            goes_on: reader.bool("goes_on")?,
         },
         "retrying" => EventKind::Retrying {
             output: read_output(reader)?,

@@ -103,6 +103,51 @@ fn the_key_of_an_address_is_sent_nowhere_else() {
     }
 }
 
+/// A secret of the user is for the settings of the user: no workflow can read it and send it anywhere.
+#[test]
+fn only_settings_of_the_user_read_secrets_of_the_user() {
+    let project = Project::new();
+    let server = ModelServer::start(&project, &rules("fine"));
+    write(&project, &user_file(&server));
+    let url = server.url();
+    let agent = "agents: {model: {provider: anthropic}}\n";
+    for (what, file) in [
+        ("shell", format!("{agent}steps:\n  - shell: 'echo ${{secrets.KEY}}'\n")),
+        ("env", format!("{agent}steps:\n  - {{shell: env, env: {{K: '${{secrets.KEY}}'}}}}\n")),
+        ("http", format!("{agent}steps:\n  - http: {{url: '{url}', headers: {{x: '${{secrets.KEY}}'}}}}\n")),
+        ("message", format!("{agent}steps:\n  - {{agent: model, message: '${{secrets.KEY}}'}}\n")),
+        ("export", format!("{agent}steps:\n  - {{value: 1}}\nexports: {{k: '${{secrets.KEY}}'}}\n")),
+        ("run", format!("{agent}env: {{K: '${{secrets.KEY}}'}}\nsteps:\n  - {{shell: env}}\n")),
+        (
+            "agent",
+            format!(
+                "agents: {{model: {{provider: anthropic}}, other: {{provider: openai, model: m, base_url: '{url}/v1', api_key: \
+                 '${{secrets.KEY}}'}}}}\nsteps:\n  - {{agent: other, message: hi}}\n"
+            ),
+        ),
+    ] {
+        project.write("w.yaml", file.as_bytes());
+        let (exit, screen) = run(&project, &["run", "w.yaml"]);
+        assert!(
+            exit == 3 && screen.contains("only settings in that file read it"),
+            "{what}: {exit} {screen}"
+        );
+        assert!(
+            screen.contains("hint: declare it here, as in `secrets: {KEY: {env: KEY}}`"),
+            "{what}: {screen}"
+        );
+        assert!(screen.contains("w.yaml:"), "{what}: {screen}");
+    }
+    assert!(server.requests().is_empty());
+    // One that the workflow declares itself is its own.
+    let own = format!(
+        "secrets: {{KEY: {{env: USER_KEY}}}}\n{agent}steps:\n  - {{shell: 'test -n ${{secrets.KEY}}'}}\n"
+    );
+    project.write("w.yaml", own.as_bytes());
+    let (exit, screen) = run(&project, &["run", "w.yaml"]);
+    assert_eq!(exit, 0, "{screen}");
+}
+
 #[test]
 fn what_is_wrong_with_the_file_is_said_with_its_place() {
     let project = Project::new();

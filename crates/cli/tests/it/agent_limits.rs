@@ -45,6 +45,45 @@ fn no_more_calls_run_at_once_than_the_agent_allows() {
     }
 }
 
+/// Two agents with one key are one account for a provider: when it asks one of them to wait, the other waits, too.
+#[test]
+fn a_retry_after_pauses_every_agent_of_the_account() {
+    let project = project();
+    let rules = json!([
+        {"when": {"call": 1}, "answer": {"error": 429, "headers": {"retry-after": "2"}}},
+        {"answer": {"text": "fine", "usage": {"input": 10, "output": 1}}}
+    ]);
+    let server = ModelServer::start(&project, &rules.to_string());
+    let url = server.url();
+    let agent = |name: &str, key: &str| {
+        format!(
+            "  {name}: {{provider: anthropic, model: m, base_url: \"{url}\", api_key: \"${{secrets.{key}}}\"}}\n"
+        )
+    };
+    // The second key comes from the same variable, the third from another one.
+    let file = format!(
+        "env_file: .env\nsecrets: {{KEY: {{env: MODEL_KEY}}, SAME: {{env: MODEL_KEY}}, OTHER: {{env: OTHER_KEY}}}}\nagents:\n{}{}{}\
+         nodes:\n  - {{id: first, agent: one, message: First}}\n  - {{id: gate, shell: 'until grep -q First models.jsonl; do sleep \
+         0.05; done; sleep 0.5'}}\n  - {{id: second, agent: two, message: Second, needs: gate}}\n  - {{id: third, agent: three, \
+         message: Third, needs: gate}}\n",
+        agent("one", "KEY"),
+        agent("two", "SAME"),
+        agent("three", "OTHER"),
+    );
+    project.write(".env", b"MODEL_KEY=sk-canary-7f3a9c\nOTHER_KEY=sk-canary-other\n");
+    project.write("w.yaml", file.as_bytes());
+    let (exit, screen) = run(&project, &["run", "w.yaml"]);
+    assert_eq!((exit, server.requests().len()), (0, 4), "{screen}");
+    let (_, text) = run(&project, &["show", "last", "--json"]);
+    let events = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let order: Vec<String> = events
+        .filter(|event| event["kind"] == "started" && event["step"] != "gate")
+        .map(|event| event["step"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    // `third` is another account and begins at once; the others begin when the pause of the provider is over.
+    assert_eq!(order[..2], ["first", "third"], "{order:?} {screen}");
+}
+
 #[test]
 fn a_retry_after_pauses_every_call_of_the_agent() {
     let project = project();

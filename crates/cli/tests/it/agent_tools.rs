@@ -361,7 +361,13 @@ fn a_kill_anywhere_repeats_no_finished_call() {
             {"name": "desk__fail", "input": {}}
         ]}}
     ]);
-    let start = || project(&rules, PROTOCOLS[0], "    on_crash: rerun\n");
+    for protocol in PROTOCOLS {
+        kill_anywhere(&rules, protocol);
+    }
+}
+
+fn kill_anywhere(rules: &Value, protocol: (&str, &str)) {
+    let start = || project(rules, protocol, "    on_crash: rerun\n");
     let (whole, server) = start();
     let lines = whole.run(&["run", "w.yaml", "--json"], b"").stdout;
     let events = lines.lines().count();
@@ -395,7 +401,14 @@ fn a_kill_anywhere_repeats_no_finished_call() {
             "after {count} events"
         );
     }
-    println!("killed behind: {histogram:?}");
+    println!("{}, killed behind: {histogram:?}", protocol.0);
+    for kind in ["started", "exchanged tools", "exchanged calls", "exchanged call"] {
+        assert!(
+            histogram.contains_key(kind),
+            "{}: nothing was killed behind `{kind}`: {histogram:?}",
+            protocol.0
+        );
+    }
 }
 
 /// The tools that were called, as the journal has it.

@@ -1,8 +1,11 @@
 //! Agents behind the protocols of models: asked for real, over loopback, with every way in which an answer can go
 //! wrong. The servers are checked against the libraries of the vendors in [`crate::models`].
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
+use crate::agent_budgets::killed_at;
 use crate::models::{ModelServer, stand_ins};
 use crate::support::{Project, report};
 
@@ -92,13 +95,30 @@ fn trials() -> Vec<Trial> {
         trial("CR", wire(json!({"newline": "cr"})), "", 0, "Zwölf – twelve", 1),
         trial("comments", wire(json!({"comments": true})), "", 0, "Zwölf – twelve", 1),
         trial("rate limit", once(json!({"error": 429, "headers": {"retry-after": "0"}})), RETRY, 0, "429", 2),
+        trial("overloaded", once(json!({"error": "overloaded"})), RETRY, 0, "overloaded", 2),
+        trial(
+            "context too long",
+            always(json!({"error": "context_length"})),
+            "",
+            1,
+            "the provider answered 400",
+            1,
+        ),
+        trial(
+            "an error in the stream",
+            once(json!({"text": "a longer answer", "stream_error": {"after": 3, "error": "overloaded"}})),
+            RETRY,
+            0,
+            "the provider broke off",
+            2,
+        ),
         trial("500", once(json!({"error": 500})), RETRY, 0, "the provider answered 500", 2),
         trial(
             "cut in the middle",
             once(json!({"text": "a longer answer", "wire": {"cut": {"after_bytes": 200}}})),
             RETRY,
             0,
-            "again in",
+            "the answer broke off ",
             2,
         ),
         trial(
@@ -429,6 +449,52 @@ fn claude_code_says_why_it_failed() {
     }
 }
 
+/// Claude Code, killed with Threadline behind each line that it prints: what was over is not asked for again, what was
+/// under way only when somebody says so, and both are counted.
+#[test]
+fn a_kill_repeats_no_answer_of_claude_code() {
+    let mut histogram: BTreeMap<String, usize> = BTreeMap::new();
+    for after in 0..5 {
+        let project = Project::new();
+        let steps = json!([{"tool": "Read", "input": {"path": "a"}, "output": "A"}]);
+        let rules = json!([
+            {"when": {"user": "First"}, "answer": {"text": "one", "cost": 0.25, "usage": {"input": 10, "output": 5}}},
+            {"answer": {"text": "two", "cost": 0.25, "steps": steps, "usage": {"input": 10, "output": 5}, "gate": {"file": "gate", "after": after}}}
+        ]);
+        project.write("rules.json", rules.to_string().as_bytes());
+        let text = format!(
+            "agents: {{coder: {{provider: claude, program: [{}]}}}}\nenv: {{CLAUDE_STAND_IN: {}}}\nsteps:\n  - {{id: first, agent: coder, \
+             message: First}}\n  - {{id: second, agent: coder, message: Second}}\n",
+            stand_ins().join("claude").display(),
+            project.path().display(),
+        );
+        project.write("w.yaml", text.as_bytes());
+        killed_at(&project, &["run", "w.yaml"], "gate");
+        project.write("gate", b"");
+        let events = project.run(&["show", "last", "--json"], b"").stdout;
+        let last: Value =
+            events.lines().last().and_then(|line| serde_json::from_str(line).ok()).expect("an event");
+        let kind = format!(
+            "{} {}",
+            last["kind"].as_str().unwrap_or_default(),
+            last["step"].as_str().unwrap_or_default()
+        );
+        *histogram.entry(kind).or_default() += 1;
+        let asked = || project.read("log.jsonl").unwrap_or_default().lines().count();
+        let outcome = project.run(&["resume", "last"], b"");
+        assert!(outcome.exit != 0 && asked() == 2, "{after}: {}{}", outcome.stdout, outcome.stderr);
+        let outcome = project.run(&["resume", "last", "--in-flight", "rerun"], b"");
+        let screen = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert_eq!((outcome.exit, asked()), (0, 3), "{after}: {screen}");
+        let runs: Value = serde_json::from_str(&project.run(&["runs", "--json"], b"").stdout).expect("JSON");
+        let spent = &runs["runs"][0]["spent"];
+        assert_eq!((&spent["turns"], &spent["unpriced"]), (&json!(3), &json!(1)), "{after}: {spent}");
+        assert!(screen.contains("$0.5"), "{after}: {screen}");
+    }
+    println!("claude, killed behind: {histogram:?}");
+    assert_eq!(histogram, BTreeMap::from([("started second".to_owned(), 5)]));
+}
+
 /// Brackets that lead nowhere are read once, not once for each of them.
 #[test]
 fn long_answers_of_brackets_are_refused_soon() {
@@ -454,6 +520,238 @@ fn long_answers_of_brackets_are_refused_soon() {
         outcome.stdout,
         outcome.stderr
     );
+}
+
+/// A pause that is a date, by a clock that is not ours: it is as long as the provider means it.
+#[test]
+fn a_pause_may_be_a_date() {
+    let project = Project::new();
+    let (date, until) = ("Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:01 GMT");
+    let rules = json!([
+        {"times": 1, "answer": {"error": 429, "headers": {"retry-after": until, "date": date}}},
+        {"answer": {"text": "12"}}
+    ]);
+    let server = ModelServer::start(&project, &rules.to_string());
+    let (exit, screen) = ask(&project, &server, PROTOCOLS[0], RETRY);
+    assert_eq!((exit, server.requests().len()), (0, 2), "{screen}");
+    assert!(screen.contains("again in 1s"), "{screen}");
+}
+
+/// What is no data in a stream does no harm: comments, fields without a colon, fields that nobody knows.
+#[test]
+fn lines_that_are_no_data_do_no_harm() {
+    let chunk = r#"{"choices": [{"delta": {"content": "twelve"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}"#;
+    let raw = format!(
+        ": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\nevent\nid\ndata: {chunk}\n\n:\n\nretry: 5\nnonsense\n\ndata: [DONE]\n\n"
+    );
+    let project = Project::new();
+    let rules = json!([{"answer": {"raw": raw, "content_type": "text/event-stream"}}]);
+    let server = ModelServer::start(&project, &rules.to_string());
+    let (exit, screen) = ask(&project, &server, PROTOCOLS[1], "");
+    assert_eq!(exit, 0, "{screen}");
+    assert!(screen.contains("→ \"twelve\"") && written(&project)["tokens"] == 4, "{screen}");
+}
+
+/// A schema is sent as strict only where the API takes it so, and a field that may be left out may then be null.
+#[test]
+fn openai_is_held_to_the_schemas_that_it_takes() {
+    let field = |kind: Value| json!({"type": kind});
+    for (output, answer, strict, value) in [
+        (
+            "{score: int, note?: text, tags: [text], verdict: low | high}",
+            json!({"score": 1, "note": null, "tags": ["a"], "verdict": "low"}),
+            Some(json!({
+                "type": "object",
+                "properties": {
+                    "score": field(json!("integer")),
+                    "note": field(json!(["string", "null"])),
+                    "tags": {"type": "array", "items": field(json!("string"))},
+                    "verdict": {"type": "string", "enum": ["low", "high"]},
+                },
+                "required": ["score", "note", "tags", "verdict"],
+                "additionalProperties": false,
+            })),
+            json!({"score": 1, "note": null, "tags": ["a"], "verdict": "low"}),
+        ),
+        (
+            "{inner: {deep?: {n?: int}, level?: a | b}}",
+            json!({"inner": {"deep": {"n": null}, "level": null}}),
+            Some(json!({
+                "type": "object",
+                "properties": {"inner": {
+                    "type": "object",
+                    "properties": {
+                        "deep": {
+                            "type": ["object", "null"],
+                            "properties": {"n": field(json!(["integer", "null"]))},
+                            "required": ["n"],
+                            "additionalProperties": false,
+                        },
+                        "level": {"type": ["string", "null"], "enum": ["a", "b", null]},
+                    },
+                    "required": ["deep", "level"],
+                    "additionalProperties": false,
+                }},
+                "required": ["inner"],
+                "additionalProperties": false,
+            })),
+            json!({"inner": {"deep": {"n": null}, "level": null}}),
+        ),
+        ("{a: object}", json!({"a": {"b": 1}}), None, json!({"a": {"b": 1}})),
+        ("{a: list}", json!({"a": [1]}), None, json!({"a": [1]})),
+        ("{a: any}", json!({"a": "x"}), None, json!({"a": "x"})),
+        ("{a: [object]}", json!({"a": [{}]}), None, json!({"a": [{}]})),
+        ("{a: {b: [any]}}", json!({"a": {"b": [1]}}), None, json!({"a": {"b": [1]}})),
+        (
+            "{type: object, properties: {a: {type: string, minLength: 1}}, required: [a], additionalProperties: false}",
+            json!({"a": "x"}),
+            None,
+            json!({"a": "x"}),
+        ),
+        (
+            "{type: object, properties: {a: {type: string}}, additionalProperties: true}",
+            json!({"a": "x", "b": 1}),
+            None,
+            json!({"a": "x", "b": 1}),
+        ),
+    ] {
+        let project = Project::new();
+        let server =
+            ModelServer::start(&project, &json!([{"answer": {"text": answer.to_string()}}]).to_string());
+        let (exit, screen) = ask(&project, &server, PROTOCOLS[1], &format!("    output: {output}"));
+        assert_eq!(exit, 0, "{output}: {screen}");
+        let sent = server.requests()[0]["body"]["response_format"]["json_schema"].clone();
+        assert_eq!(sent["strict"], strict.is_some(), "{output}: {sent}");
+        if let Some(strict) = strict {
+            assert_eq!(sent["schema"], strict, "{output}");
+        }
+        assert_eq!(written(&project)["output"], value, "{output}: {screen}");
+    }
+}
+
+/// A field that may be left out may be null, whoever answers; one that must be there may not.
+#[test]
+fn null_stands_for_a_field_that_is_left_out() {
+    let project = Project::new();
+    for (answer, exit) in [(r#"{"a": 1, "b": null}"#, 0), (r#"{"a": null, "b": "x"}"#, 1)] {
+        let file = format!(
+            "agents: {{a: {{command: [echo, '{answer}']}}}}\nsteps:\n  - {{id: ask, agent: a, message: hi, output: {{a: int, b?: \
+             text}}, ask_again: 0}}\n  - {{value: \"${{= ask.result.output.b is null}}\"}}\n"
+        );
+        project.write("w.yaml", file.replace(" is null", " == null").as_bytes());
+        let outcome = project.run(&["run", "w.yaml"], b"");
+        assert_eq!(outcome.exit, exit, "{answer}: {}{}", outcome.stdout, outcome.stderr);
+    }
+}
+
+/// Models that know only the newer name of `max_tokens` are told it, also behind another address.
+#[test]
+fn a_model_is_told_its_limit_by_the_name_that_it_knows() {
+    for (model, name) in [
+        ("gpt-5-mini", "max_completion_tokens"),
+        ("openai/o3", "max_completion_tokens"),
+        ("gpt-4o", "max_tokens"),
+        ("olmo-2", "max_tokens"),
+        ("qwen3", "max_tokens"),
+    ] {
+        let project = Project::new();
+        let server = ModelServer::start(&project, &json!([{"answer": {"text": "fine"}}]).to_string());
+        let text = format!(
+            "agents: {{a: {{provider: openai, model: {model}, base_url: '{}/v1', max_tokens: 77}}}}\nsteps: [{{agent: a, message: hi}}]\n",
+            server.url()
+        );
+        project.write("w.yaml", text.as_bytes());
+        let outcome = project.run(&["run", "w.yaml"], b"");
+        assert_eq!(server.requests()[0]["body"][name], 77, "{model}: {}{}", outcome.stdout, outcome.stderr);
+    }
+}
+
+/// Tokens of a cache cost what the price says of them.
+#[test]
+fn tokens_of_a_cache_have_prices_of_their_own() {
+    for (protocol, price, cost) in [
+        // 10 fresh tokens, 100 that were read from a cache, 20 that were written to one, and 7 that the model wrote.
+        (PROTOCOLS[0], "{input: 3, output: 15, cache_read: 0.3, cache_write: 3.75}", "0.00024"),
+        (PROTOCOLS[0], "{input: 3, output: 15}", "0.000495"),
+        (PROTOCOLS[1], "{input: 3, output: 15, cache_read: 0.3}", "0.000225"),
+    ] {
+        let project = Project::new();
+        let rules = json!([{"answer": {"text": "fine", "usage": {"input": 10, "cache_read": 100, "cache_write": 20, "output": 7}}}]);
+        let server = ModelServer::start(&project, &rules.to_string());
+        let url = server.url();
+        let text = format!(
+            "secrets: {{K: {{env: PATH}}}}\nagents: {{a: {{provider: {}, model: m, base_url: '{url}{}', api_key: '${{secrets.K}}', price: {price}}}}}\nsteps:\n  - {{id: ask, agent: a, message: hi}}\n  - write_file: {{path: out.txt, content: '${{ask.meta.total_cost_usd}} ${{ask.meta.input_tokens}}'}}\n",
+            protocol.0, protocol.1
+        );
+        project.write("w.yaml", text.as_bytes());
+        let outcome = project.run(&["run", "w.yaml"], b"");
+        assert_eq!(
+            project.read("out.txt").unwrap_or_default(),
+            format!("{cost} 130"),
+            "{price}: {}{}",
+            outcome.stdout,
+            outcome.stderr
+        );
+    }
+}
+
+/// `timeout` of an agent bounds each call, and that of the step all of them together.
+#[test]
+fn a_call_takes_no_longer_than_its_agent_allows() {
+    let slow = json!({"text": "late", "wire": {"gate": {"file": "never", "head": true}}});
+    let rules = json!([{"times": 1, "answer": slow}, {"answer": {"text": "fine"}}]).to_string();
+    let always = json!([{"answer": slow}]).to_string();
+    for (provider, path) in PROTOCOLS {
+        for (rules, timeout, step, exit, says, requests) in [
+            (&rules, "300ms", "", 0, "timed out after 300ms", 2),
+            (&always, "200ms", "    retry: {attempts: 3, delay: 1ms}", 1, "timed out after 200ms", 3),
+            (&always, "10m", "    timeout: 300ms", 1, "timed out after 300ms", 1),
+        ] {
+            let project = Project::new();
+            let server = ModelServer::start(&project, rules);
+            let text = format!(
+                "secrets: {{K: {{env: PATH}}}}\nagents: {{a: {{provider: {provider}, model: m, base_url: '{}{path}', api_key: '${{secrets.K}}', timeout: {timeout}}}}}\nsteps:\n  - agent: a\n    message: hi\n{step}\n",
+                server.url()
+            );
+            project.write("w.yaml", text.as_bytes());
+            let outcome = project.run(&["run", "w.yaml"], b"");
+            let screen = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert_eq!(
+                (outcome.exit, server.requests().len()),
+                (exit, requests),
+                "{provider} {timeout}: {screen}"
+            );
+            assert!(screen.contains(says), "{provider} {timeout}: {screen}");
+        }
+    }
+    let project = Project::new();
+    project.write(
+        "w.yaml",
+        b"agents: {a: {command: [sleep, '600'], timeout: 300ms}}\nsteps: [{agent: a, message: hi}]\n",
+    );
+    let outcome = project.run(&["run", "w.yaml"], b"");
+    assert!(
+        outcome.exit == 1 && outcome.stdout.contains("timed out after 300ms"),
+        "{}{}",
+        outcome.stdout,
+        outcome.stderr
+    );
+    for wrong in ["0s", "soon", "[1]"] {
+        project.write(
+            "w.yaml",
+            format!(
+                "agents: {{a: {{command: [x], timeout: {wrong}}}}}\nsteps: [{{agent: a, message: hi}}]\n"
+            )
+            .as_bytes(),
+        );
+        let outcome = project.run(&["check", "w.yaml"], b"");
+        assert!(
+            outcome.exit == 1 && outcome.stderr.contains("`timeout` takes a duration above 0, such as `2m`"),
+            "{wrong}: {}{}",
+            outcome.stdout,
+            outcome.stderr
+        );
+    }
 }
 
 /// A judge that cannot answer now is asked again, and the loop does not notice.

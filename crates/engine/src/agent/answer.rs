@@ -19,6 +19,10 @@ fn find(text: &str, objects: bool, lists: bool) -> Result<Value, String> {
     if text.is_empty() {
         return Err("is empty".to_owned());
     }
+    if let Ok(value) = read_json(text) {
+        return Ok(value);
+    }
+    let text = behind_thoughts(text);
     let whole = match read_json(text) {
         Ok(value) => return Ok(value),
         Err(why) => why,
@@ -40,6 +44,21 @@ fn find(text: &str, objects: bool, lists: bool) -> Result<Value, String> {
         return Err("holds no JSON value".to_owned());
     }
     only(spans.into_iter().map(read_json).collect(), "JSON value")
+}
+
+/// What a model says when it has thought: what stands behind the block of its thoughts, which some models leave open at
+/// its beginning. Without such a block it is all of the text.
+fn behind_thoughts(text: &str) -> &str {
+    for (open, close) in [("<think>", "</think>"), ("<thinking>", "</thinking>")] {
+        let end = match text.find(open) {
+            Some(0) | None => text.find(close),
+            Some(_) => None,
+        };
+        if let Some(end) = end {
+            return text[end + close.len()..].trim_start();
+        }
+    }
+    text
 }
 
 /// The only value of several places that could hold one.
@@ -86,23 +105,41 @@ fn fenced(text: &str) -> Fences<'_> {
         at = end;
         let trimmed = line.trim();
         let ticks = trimmed.len() - trimmed.trim_start_matches('`').len();
+        // A block may end behind its last value.
+        let closing = trimmed.len() - trimmed.trim_end_matches('`').len();
         match &open {
-            Some((from, fence, language)) if ticks >= *fence && trimmed.len() == ticks => {
-                let text = &text[*from..start];
+            Some((from, fence, language))
+                if closing >= *fence && (trimmed.len() == ticks || is_json(language)) =>
+            {
+                let upto = start + line.trim_end().len() - closing;
+                let text = &text[*from..upto];
                 let begins = text.trim_start().starts_with(['{', '[']);
-                let is_json =
-                    matches!(language.as_str(), "json" | "jsonc" | "json5") || language.is_empty() && begins;
+                let is_json = is_json(language) || language.is_empty() && begins;
                 blocks.push(FencedBlock { text, is_json });
                 open = None;
             }
             None if ticks >= 3 && !trimmed[ticks..].contains('`') => {
                 open = Some((end, ticks, trimmed[ticks..].trim().to_ascii_lowercase()));
             }
+            // A block of JSON may begin behind prose in the same line.
+            None if ticks == 0 => {
+                let (before, language) = trimmed.rsplit_once('`').unwrap_or((trimmed, ""));
+                let ticks = before.len() + 1 - before.trim_end_matches('`').len();
+                let is_first = before.find('`').is_some_and(|first| first + ticks == before.len() + 1);
+                if ticks >= 3 && is_first && is_json(&language.to_ascii_lowercase()) {
+                    open = Some((end, ticks, language.to_ascii_lowercase()));
+                }
+            }
             _ => {}
         }
     }
     let unclosed = open.is_some().then_some("ends inside a fenced block: it was cut off");
     Fences { blocks, unclosed }
+}
+
+/// Whether the word behind a fence says that its block is JSON.
+fn is_json(language: &str) -> bool {
+    matches!(language, "json" | "jsonc" | "json5")
 }
 
 /// The outermost objects and lists in prose, each up to its last bracket. One that is never closed reaches to the

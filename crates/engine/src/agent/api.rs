@@ -11,6 +11,7 @@ use threadline_lang::{Limits, Number, Value, data};
 use super::chat::{TokenUsage, ToolRequest};
 use super::{AgentSurroundings, Asked, Reading, Reply, ResolvedAgent};
 use crate::evaluate::Request;
+use crate::event::Millis;
 use crate::execute::effect::{Effect, EffectResult, NoResponse, RequestSpec, Response};
 use crate::execute::result::limit_reached;
 
@@ -141,7 +142,8 @@ pub(super) fn reply(
     };
     if !response.is_success() {
         let meta = vec![(names::STATUS_CODE, Value::from(i64::from(response.status)))];
-        let transient = is_transient(response.status).then(|| retry_after(&response));
+        let now = timing.map_or(0, |timing| timing.finished);
+        let transient = is_transient(response.status).then(|| retry_after(&response, now));
         let reply = failed(Failure::new(FailureKind::Http, refusal(&response)));
         return Reply { meta, transient, ..reply };
     }
@@ -221,11 +223,23 @@ fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 529)
 }
 
-/// How long a server asks to wait.
-fn retry_after(response: &Response) -> Duration {
+/// How long a server asks to wait: so many seconds, or until a time by its own clock, or else by ours.
+fn retry_after(response: &Response, now: Millis) -> Duration {
     let number = |name: &str| response.header(name).and_then(|value| value.trim().parse::<f64>().ok());
+    let date = |name: &str| {
+        let text = response.header(name)?.trim();
+        jiff::fmt::rfc2822::DateTimeParser::new()
+            .parse_timestamp(text)
+            .ok()
+            .map(jiff::Timestamp::as_millisecond)
+    };
+    let until = || {
+        let left = date("retry-after")?.saturating_sub(date("date").unwrap_or(now)).max(0);
+        Some(Duration::from_millis(left.unsigned_abs()).as_secs_f64())
+    };
     let millis = number("retry-after-ms").map(|millis| millis / 1000.0);
-    let seconds = millis.or_else(|| number("retry-after")).filter(|seconds| seconds.is_finite());
+    let seconds =
+        millis.or_else(|| number("retry-after")).or_else(until).filter(|seconds| seconds.is_finite());
     // Nobody waits for more than an hour without being asked.
     Duration::from_secs_f64(seconds.unwrap_or(0.0).clamp(0.0, 3600.0))
 }

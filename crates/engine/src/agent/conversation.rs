@@ -393,7 +393,9 @@ impl AgentConversation {
             });
         }
         let session = thread;
-        let thread = self.chat.thread.clone().or_else(|| session.clone()).map_or(Value::NULL, Value::from);
+        let thread = self.chat.thread.clone().or_else(|| session.clone());
+        meta.extend(thread.as_deref().map(|thread| (names::THREAD_ID, thread.into())));
+        let thread = thread.map_or(Value::NULL, Value::from);
         let Some(format) = self.chat.format.clone() else {
             let output = match self.format {
                 CaptureFormat::Text => None,

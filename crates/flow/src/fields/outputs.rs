@@ -295,6 +295,11 @@ static AGENT: StepOutput = StepOutput {
             optional(names::TOTAL_TOKENS, Type::Int, "both together"),
             number(names::TOTAL_COST_USD, "what the answer cost in US dollars, if that is known"),
             optional(
+                names::THREAD_ID,
+                Type::Text,
+                "the thread that it continues, or the session of the agent, if it has one",
+            ),
+            optional(
                 names::TOOL_CALLS,
                 Type::List,
                 "the tools that the agent called, of a step that failed: then no value has them",

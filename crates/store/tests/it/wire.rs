@@ -141,6 +141,20 @@ fn what_agents_used_and_may_use_is_read_as_it_was_written() {
         EventKind::Paused { spent: Some(found), .. } => assert_eq!(*found, spent),
         what => panic!("{what:?}"),
     }
+    assert!(
+        !payload.contains("estimated"),
+        "what earlier versions did not know is only written where it says something"
+    );
+    let lost = Spend { estimated: 1, ..spent };
+    for goes_on in [true, false] {
+        let (kind, payload) = wire::encode(&EventKind::CallLost { spent: Box::new(lost.clone()), goes_on });
+        match wire::decode(kind, &payload).unwrap() {
+            EventKind::CallLost { spent, goes_on: found } => {
+                assert_eq!((*spent, found), (lost.clone(), goes_on))
+            }
+            what => panic!("{what:?}"),
+        }
+    }
     assert_eq!(refusal(&paused, "\"turns\":2", "\"turns\":-2"), "`spent` is not what agents used");
     assert_eq!(refusal(&paused, "\"unpriced\"", "\"unprised\""), "`spent` is not what agents used");
 }

@@ -491,6 +491,8 @@ pub struct Continued {
     pub from: Vec<RerunTarget>,
     /// Whether the items of a map begin with what those of that run committed, all of which are kept.
     pub keeps_commits: bool,
+    /// The number of states after which a limit last stopped that run, of a loop: up to there nothing stops this one.
+    pub stopped_after: Option<u64>,
 }
 
 /// Executions that are done again, with all that follows.

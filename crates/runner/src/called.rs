@@ -420,7 +420,11 @@ fn continued(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<Opti
     let reader = shared.journal.store().reader();
     let info = reader.run(&run)?;
     let Some(started) = reload::started(reader, &info)? else { return Ok(None) };
-    Ok(Some(reload::continued(&info, &started, Vec::new())))
+    let then = Arc::new(reload::plan(reader, &started)?);
+    // Only of a loop has to be known how far it came.
+    let state = then.states.is_some().then(|| reload::state(reader, &run, &then)).transpose()?;
+    let machine = state.as_ref().map(|state| &state.machine);
+    Ok(Some(reload::continued(&info, &started, machine, Vec::new())))
 }
 
 fn nothing_begun(info: &RunInfo) -> DriveError {

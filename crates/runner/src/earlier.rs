@@ -24,7 +24,7 @@ use threadline_store::{JournalError, JournalReader, RunId, StoreError};
 
 use crate::driver::DriveError;
 use crate::items::ChunkReader;
-use crate::reload::{self, PlanError};
+use crate::reload;
 
 /// An earlier run and the plan of the run that continues it.
 pub struct EarlierRun<'s> {
@@ -146,10 +146,7 @@ impl<'s> EarlierRun<'s> {
         let info = reader.run(run)?;
         let started = reload::started(reader, &info)?;
         let started = started.ok_or_else(|| JournalError::Value(format!("run `{run}` has no beginning")))?;
-        let earlier = reload::plan(reader, &started).map_err(|error| match error {
-            PlanError::Journal(error) => error,
-            PlanError::Unusable(why) => JournalError::Value(why),
-        })?;
+        let earlier = reload::plan(reader, &started)?;
         let steps = StepPairing::new(plan, &earlier);
         let mut found = Self {
             reader,

@@ -47,13 +47,19 @@ pub fn names(reader: &JournalReader, info: &RunInfo, started: &RunStarted) -> Re
     })
 }
 
-/// How a run continues another one: it goes on under the names of that.
-pub fn continued(info: &RunInfo, started: &RunStarted, from: Vec<RerunTarget>) -> Continued {
+/// How a run continues another one, of which `machine` knows how far it came: it goes on under the names of that.
+pub fn continued(
+    info: &RunInfo,
+    started: &RunStarted,
+    machine: Option<&Machine>,
+    from: Vec<RerunTarget>,
+) -> Continued {
     let (first, start_time) = match &started.continues {
         Some(earlier) => (earlier.first.clone(), earlier.start_time.clone()),
         None => (started.run.clone(), info.started_at.as_str().into()),
     };
-    Continued { run: started.run.clone(), first, start_time, from, keeps_commits: false }
+    let stopped_after = machine.and_then(Machine::stopped_after);
+    Continued { run: started.run.clone(), first, start_time, from, keeps_commits: false, stopped_after }
 }
 
 /// Why there is no plan of a stored run.
@@ -67,6 +73,15 @@ pub enum PlanError {
 impl<E: Into<JournalError>> From<E> for PlanError {
     fn from(error: E) -> Self {
         Self::Journal(error.into())
+    }
+}
+
+impl From<PlanError> for DriveError {
+    fn from(error: PlanError) -> Self {
+        Self::Journal(match error {
+            PlanError::Journal(error) => error,
+            PlanError::Unusable(why) => JournalError::Value(why),
+        })
     }
 }
 

@@ -212,12 +212,14 @@ fn continue_run(
     let project = return_to(&found, &history.started, &plan)?;
     // Nobody else drives the earlier run as long as this one keeps its results.
     let _earlier_lease = take_lease(&store, &history.info.id)?;
-    // Nothing is under way in a run that is over.
-    if history.info.last_kind != "run_ended" {
-        let fold = history.each(|_, _| Ok(()))?;
+    // Nothing is under way in a run that is over, and only a loop says how far it came.
+    let is_read = history.info.last_kind != "run_ended" || history.plan.states.is_some();
+    let fold = is_read.then(|| history.each(|_, _| Ok(()))).transpose()?;
+    if let Some(fold) = &fold {
         refuse_in_flight(call, &history, &fold.machine.outstanding(None).unwrap_or_default())?;
     }
-    let mut continued = reload::continued(&history.info, &history.started, from);
+    let machine = fold.as_ref().map(|fold| &fold.machine);
+    let mut continued = reload::continued(&history.info, &history.started, machine, from);
     continued.keeps_commits = has_worktrees(&plan);
     let mut started = RunStarted {
         continues: Some(continued),

@@ -8,6 +8,7 @@
 //! | `on_success`, `on_failure` and `finally` of a step | beside a result that was kept |
 //! | `on_success`, `on_failure` and `finally` of the workflow | as long as nothing was done |
 //! | states of a loop | as long as nothing was done |
+//! | the stop of a loop at a limit | never: it goes on from there, and counts anew |
 //! | what follows a step that is to be done again | never |
 //!
 //! What follows a step: all that comes behind it in its list and in the lists around it, and the nodes of a graph
@@ -25,6 +26,8 @@ pub(super) struct Continuation {
     /// What is done again, with all that follows.
     from: Vec<RerunTarget>,
     keeps_commits: bool,
+    /// The number of states up to which no limit stops the loop.
+    stopped_after: Option<u64>,
     /// Whether anything was done in this run.
     has_acted: bool,
     /// The steps that were to be done again and were, by their lists and positions.
@@ -33,8 +36,8 @@ pub(super) struct Continuation {
 
 impl Continuation {
     pub(super) fn new(of: &Continued) -> Self {
-        let (from, keeps_commits) = (of.from.clone(), of.keeps_commits);
-        Self { from, keeps_commits, has_acted: false, again: BTreeMap::new() }
+        let (from, keeps_commits, stopped_after) = (of.from.clone(), of.keeps_commits, of.stopped_after);
+        Self { from, keeps_commits, stopped_after, has_acted: false, again: BTreeMap::new() }
     }
 }
 
@@ -61,6 +64,13 @@ impl Machine {
     /// Whether the states of the loop are those of an earlier run until now.
     pub(super) fn keeps_loop(&self) -> bool {
         self.continuation.as_ref().is_some_and(|continuation| !continuation.has_acted)
+    }
+
+    /// Whether the loop goes on behind so many states whatever its limits are: the earlier run had come as far when a
+    /// limit stopped it, and whoever continues it wants it to go on.
+    pub(super) fn passes_limits(&self, states: u64) -> bool {
+        let stopped_after = self.continuation.as_ref().and_then(|continuation| continuation.stopped_after);
+        self.keeps_loop() && stopped_after.is_some_and(|last| states <= last)
     }
 
     /// Whether the result of an earlier run may stand for an execution.

@@ -45,6 +45,8 @@ pub(super) struct LoopState {
     pub(super) ended: Option<LoopEnd>,
     /// The state that a limit kept it from.
     kept_from: Option<usize>,
+    /// The number of states after which a limit last stopped it, also when it went on since.
+    stopped_after: Option<u64>,
 }
 
 /// What comes behind a visit, where that is known before.
@@ -113,6 +115,7 @@ impl Machine {
             path: Hash::default(),
             ended: None,
             kept_from: None,
+            stopped_after: None,
         };
         let frame = ListFrame {
             list: STEPS,
@@ -410,10 +413,18 @@ impl Machine {
         self.enter_visit(&visit, position)
     }
 
-    /// A limit is reached: the loop ends before a state.
+    /// A limit is reached: the loop ends before a state. In a run that continues another one, it goes on where that
+    /// one was stopped.
     fn stop_at(&mut self, to: usize, reason: LoopReason, limit: u64) -> Applied {
         let state = self.plan.lists[STEPS as usize].word(to);
+        let (time, states) = (self.time, self.loop_mut()?.steps);
+        let passes = self.passes_limits(states);
         let loop_state = self.loop_mut()?;
+        loop_state.stopped_after = Some(states);
+        if passes {
+            loop_state.spent = LimitUse { since: time, ..LimitUse::default() };
+            return self.enter_state(to);
+        }
         loop_state.ended = Some(LoopEnd { reason, state, limit: Some(limit) });
         loop_state.kept_from = Some(to);
         self.list_done(&Address::root(), false)
@@ -504,6 +515,11 @@ impl Machine {
     /// The states that the loop has come through: equal for two loops that took the same way.
     pub fn path(&self) -> Option<Hash> {
         self.loop_state().map(|loop_state| loop_state.path)
+    }
+
+    /// The number of states after which a limit last stopped a loop, also when it went on since.
+    pub fn stopped_after(&self) -> Option<u64> {
+        self.loop_state()?.stopped_after
     }
 
     /// The iteration that a loop is in, from 1.

@@ -155,7 +155,7 @@ fn read_caller(value: &Value) -> FieldResult<Caller> {
 }
 
 fn continued_value(continued: &Continued) -> Value {
-    let Continued { run, first, start_time, from, keeps_commits } = continued;
+    let Continued { run, first, start_time, from, keeps_commits, stopped_after } = continued;
     let mut fields = vec![
         ("run", Value::from(run)),
         ("first", Value::from(first)),
@@ -167,6 +167,7 @@ fn continued_value(continued: &Continued) -> Value {
     if *keeps_commits {
         fields.push(("keeps_commits", true.into()));
     }
+    fields.extend(stopped_after.map(|steps| ("stopped_after", Value::from(steps))));
     Value::record(fields)
 }
 
@@ -182,6 +183,7 @@ fn read_continued(value: &Value) -> FieldResult<Continued> {
                 Vec::new()
             },
             keeps_commits: reader.has("keeps_commits") && reader.bool("keeps_commits")?,
+            stopped_after: reader.optional_count("stopped_after")?,
         })
     })
 }

@@ -168,6 +168,7 @@ fn what_a_run_keeps_of_another_is_read_as_it_was_written() {
         start_time: "2026-01-31T08:00:00.000Z".into(),
         from: vec![target],
         keeps_commits: true,
+        stopped_after: Some(7),
     };
     let (kind, payload) =
         wire::encode(&EventKind::RunStarted(RunStarted { continues: Some(continues.clone()), ..started() }));

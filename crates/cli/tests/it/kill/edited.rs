@@ -1,12 +1,13 @@
 //! A run continued with an edited file, against an oracle: random workflows, random edits. What comes of it is what
-//! a fresh run of the edited file comes to, and nothing runs again that had run with the same fields. Killed behind
-//! every event, it comes to the same.
-//!
-//! Every step writes a line with its name and all that it was given, so the lines tell what ran.
+//! a fresh run of the edited file comes to, and what runs is exactly what had not run with the same fields, and what
+//! reads that. Killed behind every event, it comes to the same, and nothing but what was in flight runs twice.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+mod generate;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use generate::{Form, PureWorkflow};
 use threadline_engine::event::{Datum, EventKind};
 use threadline_engine::random::Random;
 use threadline_lang::value::JsonStyle;
@@ -15,174 +16,65 @@ use threadline_store::{FOLDER, JournalReader, RunInfo};
 use super::{Place, Until};
 use crate::support::{is_long, seed};
 
-/// One step of a random workflow.
-#[derive(Clone)]
-struct PureStep {
-    id: u64,
-    /// What it prints beside what it reads.
-    word: u64,
-    /// The steps that it reads.
-    reads: Vec<u64>,
-    /// The items of a step that has items.
-    items: Option<Vec<u64>>,
-    /// Whether it fails, the first time that the workflow runs.
-    fails: bool,
-}
-
-/// How the steps of a random workflow stand together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    List,
-    Graph,
-    MapReduce,
-}
-
-#[derive(Clone)]
-struct PureWorkflow {
-    form: Form,
-    steps: Vec<PureStep>,
-    comment: u64,
-}
-
-impl PureWorkflow {
-    fn random(random: &mut Random, form: Form) -> Self {
-        let count = 2 + random.below(5);
-        let mut steps: Vec<PureStep> = Vec::new();
-        for id in 0..count {
-            let step = random_step(random, id, &steps, form);
-            steps.push(step);
-        }
-        if random.percent(50) {
-            let at = usize::try_from(random.below(count)).unwrap();
-            steps[at].fails = true;
-        }
-        Self { form, steps, comment: 0 }
-    }
-
-    /// The same with a few changes.
-    fn edited(&self, random: &mut Random) -> Self {
-        let mut edited = self.clone();
-        for step in &mut edited.steps {
-            step.fails = false;
-        }
-        for _ in 0..=random.below(2) {
-            let count = edited.steps.len() as u64;
-            let at = usize::try_from(random.below(count)).unwrap();
-            match random.below(6) {
-                0 => edited.steps[at].word += 100,
-                1 => {
-                    let id = 50 + random.below(40);
-                    if edited.steps.iter().all(|step| step.id != id) {
-                        let step = random_step(random, id, &edited.steps[..at], self.form);
-                        edited.steps.insert(at, step);
-                    }
-                }
-                2 if count > 2 => {
-                    let gone = edited.steps.remove(at).id;
-                    for step in &mut edited.steps {
-                        step.reads.retain(|read| *read != gone);
-                    }
-                }
-                3 => {
-                    if let Some(items) = &mut edited.steps[at].items {
-                        match random.below(3) {
-                            0 => items.push(random.below(9)),
-                            1 => drop(items.pop()),
-                            _ => items.reverse(),
-                        }
-                    }
-                }
-                4 => edited.steps[at].reads.truncate(1),
-                _ => edited.comment += 1,
-            }
-        }
-        edited
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!("# version {}\nname: pure\n", self.comment);
-        // Writing into a text cannot fail.
-        match self.form {
-            Form::List => {
-                text.push_str("steps:\n");
-                for step in &self.steps {
-                    let _ = write!(text, "{}", step.text("- id: s", "  ", ""));
-                }
-            }
-            Form::Graph => {
-                text.push_str("nodes:\n");
-                for step in &self.steps {
-                    let _ = write!(text, "{}", step.text("  s", "    ", ":"));
-                }
-            }
-            Form::MapReduce => {
-                let items = self.steps.first().and_then(|step| step.items.clone()).unwrap_or_default();
-                let _ = writeln!(text, "map:\n  input: {items:?}\n  max_parallel: 1\n  agent_template:");
-                let first = PureStep { items: None, reads: Vec::new(), ..self.steps[0].clone() };
-                let _ = write!(text, "{}", first.lines("  - id: s", "    ", "", " ${item}"));
-                text.push_str("reduce:\n");
-                for (at, step) in self.steps.iter().enumerate().skip(1) {
-                    let after = if at == 1 { " ${map.results | collect(\"value\") | to_json}" } else { "" };
-                    let step = PureStep {
-                        items: None,
-                        reads: step.reads.iter().copied().filter(|id| *id != self.steps[0].id).collect(),
-                        ..step.clone()
-                    };
-                    let _ = write!(text, "{}", step.lines("- id: s", "  ", "", after));
-                }
-            }
-        }
-        text
-    }
-}
-
-fn random_step(random: &mut Random, id: u64, before: &[PureStep], form: Form) -> PureStep {
-    let mut reads: Vec<u64> = before.iter().filter(|_| random.percent(40)).map(|step| step.id).collect();
-    reads.truncate(3);
-    let has_items = random.percent(30) || form == Form::MapReduce;
-    let items = has_items.then(|| (0..random.below(4)).map(|_| random.below(4)).collect());
-    PureStep { id, word: random.below(90), reads, items, fails: false }
-}
-
-impl PureStep {
-    fn text(&self, head: &str, indent: &str, colon: &str) -> String {
-        let Some(items) = &self.items else { return self.lines(head, indent, colon, "") };
-        let mut text = format!("{head}{}{colon}\n{indent}foreach: {items:?}\n{indent}do:\n", self.id);
-        let inner = Self { items: None, ..self.clone() };
-        let nested = inner.lines(&format!("{indent}- id: i"), &format!("{indent}  "), "", " ${item}");
-        text.push_str(&nested);
-        text
-    }
-
-    fn lines(&self, head: &str, indent: &str, colon: &str, after: &str) -> String {
-        let reads: Vec<String> = self.reads.iter().map(|id| format!(" ${{s{id} | to_json}}")).collect();
-        let reads = reads.concat();
-        let id = self.id;
-        let fails = if self.fails { "; test -e fixed" } else { "" };
-        format!(
-            "{head}{id}{colon}\n{indent}shell: |\n{indent}  line=$(printf '%s ' s{id} w{}{reads}{after})\n\
-             {indent}  echo \"$line\" >> effects\n{indent}  printf %s \"$line\" | cksum{fails}\n",
-            self.word
-        )
-    }
-}
-
 /// What is left of runs.
 struct Outcome {
     /// What each execution left, of the newest run.
     values: BTreeMap<String, String>,
-    effects: Vec<String>,
     status: String,
 }
 
-fn newest(place: &Place) -> (JournalReader, RunInfo) {
-    let reader = JournalReader::open(&place.folder.join(FOLDER)).unwrap();
-    let run = reader.runs().unwrap().into_iter().rfind(|run| run.events > 0).unwrap();
-    (reader, run)
+/// What was tried.
+#[derive(Debug, Default)]
+struct Tally {
+    edits: usize,
+    kept: usize,
+    again: usize,
+    kills: usize,
+    /// Lines of what was in flight at a kill, and ran again.
+    repeated: usize,
+    /// The sorts of steps that there were.
+    sorts: BTreeSet<&'static str>,
+}
+
+/// A place with the files of a workflow, which are in a repository where items work in worktrees.
+fn place_of(name: &str, workflow: &PureWorkflow) -> Place {
+    let place = Place::new(name, "");
+    write(&place, workflow);
+    if workflow.form == Form::Worktrees {
+        std::fs::write(place.file(".gitignore"), ".threadline\neffects\n").unwrap();
+        for arguments in [
+            &["init", "-q", "-b", "main", "."][..],
+            &["config", "user.name", "Ada"],
+            &["config", "user.email", "ada@example.com"],
+            &["add", "-A"],
+            &["commit", "-q", "-m", "begin"],
+        ] {
+            let done = Command::new("git").args(arguments).current_dir(&place.folder).status().unwrap();
+            assert!(done.success(), "git {arguments:?}");
+        }
+    }
+    place
+}
+
+fn write(place: &Place, workflow: &PureWorkflow) {
+    for (name, text) in workflow.files() {
+        std::fs::write(place.file(&name), text).unwrap();
+    }
+}
+
+/// The newest run that somebody started, and not a run.
+fn newest(reader: &JournalReader) -> RunInfo {
+    let is_own = |run: &RunInfo| run.events > 0 && !run.id.as_str().contains('-');
+    reader.runs().unwrap().into_iter().rfind(is_own).unwrap()
+}
+
+fn reader(place: &Place) -> JournalReader {
+    JournalReader::open(&place.folder.join(FOLDER)).unwrap()
 }
 
 fn outcome(place: &Place) -> Outcome {
-    let (reader, run) = newest(place);
+    let reader = reader(place);
+    let run = newest(&reader);
     let mut values = BTreeMap::new();
     for event in reader.events(&run.id, 1).unwrap() {
         let event = event.unwrap();
@@ -199,7 +91,35 @@ fn outcome(place: &Place) -> Outcome {
         // What a phase leaves holds the same values once more.
         values.insert(event.at.to_string(), value.to_json(JsonStyle::Compact));
     }
-    Outcome { values, effects: effects(place), status: run.status }
+    Outcome { values, status: run.status }
+}
+
+/// How many steps of a run, and of all that it calls, had begun and not ended. A step that calls a run is none.
+fn in_flight(place: &Place, run: &RunInfo) -> usize {
+    let reader = reader(place);
+    let (mut open, mut calls) = (0, 0);
+    for of in reader.runs().unwrap() {
+        let is_called = of.id.as_str().starts_with(&format!("{}-", run.id));
+        if of.events == 0 || !is_called && of.id != run.id {
+            continue;
+        }
+        let mut begun = BTreeSet::new();
+        let mut is_over = false;
+        for event in reader.events(&of.id, 1).unwrap() {
+            let event = event.unwrap();
+            match &event.kind {
+                EventKind::Started { .. } => drop(begun.insert(event.at.to_string())),
+                EventKind::Finished { .. } | EventKind::Retrying { .. } => {
+                    begun.remove(&event.at.to_string());
+                }
+                EventKind::RunEnded { .. } => is_over = true,
+                _ => {}
+            }
+        }
+        open += begun.len();
+        calls += usize::from(is_called && !is_over);
+    }
+    open.saturating_sub(calls)
 }
 
 fn effects(place: &Place) -> Vec<String> {
@@ -221,45 +141,92 @@ fn difference(all: &[String], without: &[String]) -> Vec<String> {
     rest
 }
 
-fn forms() -> [Form; 3] {
-    [Form::List, Form::Graph, Form::MapReduce]
+/// The lines of what has to run when a workflow goes on as it is edited, after a run that left `then`, where a fresh
+/// run leaves `fresh`.
+fn needed(before: &PureWorkflow, then: &[String], fresh: &[String]) -> Vec<String> {
+    let mut kept: Vec<String> = then.iter().filter(|line| !before.fails(line)).cloned().collect();
+    match before.form {
+        // From the first state on that is another one, all are.
+        Form::Loop => {
+            let same = kept.iter().zip(fresh).take_while(|(then, now)| then == now).count();
+            let mut rest = fresh[same..].to_vec();
+            rest.sort();
+            return rest;
+        }
+        // What items committed is kept as a whole or not at all.
+        Form::Worktrees => {
+            let of_map = format!("s{} m ", before.steps[0].id);
+            let merged: Vec<String> = kept.iter().filter(|line| line.starts_with(&of_map)).cloned().collect();
+            if !difference(&merged, fresh).is_empty() {
+                kept.retain(|line| !line.starts_with(&of_map));
+            }
+        }
+        Form::List | Form::Graph | Form::MapReduce => {}
+    }
+    difference(fresh, &kept)
+}
+
+fn why(number: u64, before: &PureWorkflow, after: &PureWorkflow) -> String {
+    let text = |workflow: &PureWorkflow| {
+        let files = workflow.files();
+        files.iter().map(|(name, text)| format!("-- {name} --\n{text}")).collect::<String>()
+    };
+    format!("seed {number}, {:?}\n{}\n=====\n{}", before.form, text(before), text(after))
+}
+
+/// For each form, what `each` tries with random workflows and edits of them that change something.
+fn tried(
+    count: u64,
+    factor: u64,
+    each: impl Fn(&PureWorkflow, &PureWorkflow, &str, &mut Tally),
+) -> BTreeMap<Form, Tally> {
+    let first = seed();
+    println!("THREADLINE_SEED={first}");
+    let mut tallies: BTreeMap<Form, Tally> = BTreeMap::new();
+    for form in Form::ALL {
+        let (mut number, mut done) = (first, 0);
+        while done < count {
+            let mut random = Random::new(number.wrapping_mul(factor));
+            let before = PureWorkflow::random(&mut random, form);
+            let after = before.edited(&mut random);
+            if before.files() != after.files() {
+                let tally = tallies.entry(form).or_default();
+                tally.edits += 1;
+                tally.sorts.extend(before.steps.iter().map(|step| step.sort.name()));
+                each(&before, &after, &why(number, &before, &after), tally);
+                done += 1;
+            }
+            number += 1;
+        }
+    }
+    for (form, tally) in &tallies {
+        println!("{form:?}: {tally:?}");
+    }
+    tallies
 }
 
 #[test]
 fn an_edited_run_comes_to_what_a_fresh_one_does() {
-    let count = if is_long() { 300 } else { 10 };
-    let first = seed();
-    println!("seed {first}");
-    for number in first..first + count {
-        for form in forms() {
-            let mut random = Random::new(number.wrapping_mul(31));
-            let before = PureWorkflow::random(&mut random, form);
-            let after = before.edited(&mut random);
-            let why = format!("seed {number}, {form:?}\n{}\n---\n{}", before.text(), after.text());
-            compare(&before, &after, &why);
-        }
+    let tallies = tried(if is_long() { 300 } else { 10 }, 31, compare);
+    for (form, tally) in &tallies {
+        assert!(tally.kept > 0 && tally.again > 0, "{form:?} keeps nothing, or does nothing: {tally:?}");
     }
+    let sorts: BTreeSet<&str> = tallies.values().flat_map(|tally| tally.sorts.iter().copied()).collect();
+    assert_eq!(sorts.len(), 6, "not every sort of step was tried: {sorts:?}");
 }
 
-fn compare(before: &PureWorkflow, after: &PureWorkflow, why: &str) {
-    let place = Place::new("edited", &before.text());
+fn compare(before: &PureWorkflow, after: &PureWorkflow, why: &str, tally: &mut Tally) {
+    let place = place_of("edited", before);
     let ran = place.output(&["run", "workflow.yaml"]);
-    assert!(matches!(ran.status.code(), Some(0 | 1)), "{why}\n{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(matches!(ran.status.code(), Some(0 | 1 | 4)), "{why}\n{}", String::from_utf8_lossy(&ran.stderr));
     let then = effects(&place);
-    // What failed wrote its line, and its result is not kept.
-    let failed: Vec<String> =
-        before.steps.iter().filter(|step| step.fails).map(|step| format!("s{} ", step.id)).collect();
-    let (failed, kept): (Vec<String>, Vec<String>) =
-        then.iter().cloned().partition(|line| failed.iter().any(|step| line.starts_with(step)));
-    let fresh = Place::new("fresh", &after.text());
+    let fresh = place_of("fresh", after);
     let ran = fresh.output(&["run", "workflow.yaml"]);
     assert_eq!(ran.status.code(), Some(0), "{why}\n{}", String::from_utf8_lossy(&ran.stderr));
     let expected = outcome(&fresh);
+    let needed = needed(before, &then, &effects(&fresh));
 
-    if before.text() == after.text() {
-        return;
-    }
-    std::fs::write(place.file("workflow.yaml"), after.text()).unwrap();
+    write(&place, after);
     // Where nothing ran there is none.
     let _ = std::fs::remove_file(place.file("effects"));
     let told = place.output(&["resume", "--edited", "--dry-run"]);
@@ -270,61 +237,54 @@ fn compare(before: &PureWorkflow, after: &PureWorkflow, why: &str) {
     let found = outcome(&place);
     assert_eq!(found.values, expected.values, "{why}");
     assert_eq!(found.status, "completed", "{why}");
-    let again = difference(&expected.effects, &kept);
-    let mut ran = found.effects.clone();
+    let mut ran = effects(&place);
     ran.sort();
     // Items with the same value may stand for each other, and one that failed may not have run.
-    assert_eq!(ran, again, "{why}\nbefore: {then:?}\nfailed: {failed:?}");
+    assert_eq!(ran, needed, "{why}\nbefore: {then:?}");
+    tally.again += ran.len();
+    tally.kept += effects(&fresh).len() - needed.len();
 }
 
 #[test]
 fn an_edited_run_that_is_killed_comes_to_the_same() {
-    let count = if is_long() { 30 } else { 1 };
-    let first = seed();
-    println!("seed {first}");
-    for number in first..first + count {
-        for form in forms() {
-            let mut random = Random::new(number.wrapping_mul(17));
-            let before = PureWorkflow::random(&mut random, form);
-            let after = before.edited(&mut random);
-            let why = format!("seed {number}, {form:?}\n{}\n---\n{}", before.text(), after.text());
-            if before.text() != after.text() {
-                kill_everywhere(&before, &after, &why);
-            }
-        }
+    let tallies = tried(if is_long() { 30 } else { 1 }, 17, kill_everywhere);
+    for (form, tally) in &tallies {
+        assert!(tally.kills > 0, "{form:?}: nothing was killed");
     }
 }
 
-fn kill_everywhere(before: &PureWorkflow, after: &PureWorkflow, why: &str) {
-    let fresh = Place::new("fresh-killed", &after.text());
+fn kill_everywhere(before: &PureWorkflow, after: &PureWorkflow, why: &str, tally: &mut Tally) {
+    let fresh = place_of("fresh-killed", after);
     fresh.output(&["run", "workflow.yaml"]);
     let expected = outcome(&fresh).values;
     for events in 1.. {
-        let place = Place::new("edited-killed", &before.text());
+        let place = place_of("edited-killed", before);
         place.output(&["run", "workflow.yaml"]);
-        let (_, earlier) = newest(&place);
-        std::fs::write(place.file("workflow.yaml"), after.text()).unwrap();
+        let (then, earlier) = (effects(&place), newest(&reader(&place)));
+        let mut due = needed(before, &then, &effects(&fresh));
+        due.extend(then);
+        write(&place, after);
         let running = place.start(&["resume", "--edited", "--yes"]);
         running.let_go(Until::Events(events));
         let (was_alive, _) = running.kill();
-        let (_, run) = newest(&place);
-        let resumed = if run.id == earlier.id {
-            place.output(&["resume", "--edited", "--yes"])
-        } else {
-            place.output(&["resume"])
-        };
+        let run = newest(&reader(&place));
+        let is_begun = run.id != earlier.id;
+        let open = if is_begun { in_flight(&place, &run) } else { 0 };
+        let resumed =
+            if is_begun { place.output(&["resume"]) } else { place.output(&["resume", "--edited", "--yes"]) };
         let why = format!("killed behind event {events}: {why}");
         assert_eq!(resumed.status.code(), Some(0), "{why}\n{}", String::from_utf8_lossy(&resumed.stderr));
         let found = outcome(&place);
         assert_eq!((&found.values, found.status.as_str()), (&expected, "completed"), "{why}");
-        // The run that was killed keeps what it had kept: nothing but the step in flight runs twice.
-        let mut ran = found.effects;
-        ran.sort();
-        let twice = ran.windows(2).filter(|lines| lines[0] == lines[1]).count();
-        let items = after.steps.iter().flat_map(|step| step.items.iter()).map(Vec::len).sum::<usize>();
-        assert!(twice <= 2 + before.steps.len() + items, "{why}\n{ran:?}");
+        // The run that was killed keeps what it had kept: nothing but what was in flight runs twice.
+        let ran = effects(&place);
+        assert_eq!(difference(&due, &ran), Vec::<String>::new(), "did not run: {why}");
+        let more = difference(&ran, &due);
+        assert!(more.len() <= open, "{open} were in flight, and more ran twice: {more:?}\n{why}");
+        tally.repeated += more.len();
         if !was_alive {
             return;
         }
+        tally.kills += 1;
     }
 }

@@ -247,7 +247,19 @@ fn collect(chosen: &[Case], reports: &mpsc::Receiver<Report>) -> ExitCode {
         failed += 1;
         println!("FAILED: these children were not waited for: {children:?}");
     }
+    for ending in ENDINGS {
+        let count = chosen.iter().filter(|case| case.ending == ending).count();
+        println!("{count:4} children ended: {ending:?}");
+        // A filter chooses some; all of them have every ending.
+        if count == 0 && chosen.len() == cases().count() {
+            failed += 1;
+            println!("FAILED: nothing was tried");
+        }
+    }
     println!("{} cases, {failed} failed", chosen.len());
+    if chosen.is_empty() {
+        return ExitCode::FAILURE;
+    }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -289,6 +289,10 @@ fn nothing_that_was_told_is_missing_after_a_power_loss() {
         }
     }
     println!("{images} images, {checked} events that were told, {resumed} runs went on");
+    assert!(
+        images > 500 && checked > 500 && resumed > 2,
+        "{images} images, {checked} events, {resumed} runs"
+    );
 }
 
 /// What is left of a run on an image goes on to its end.
@@ -330,4 +334,5 @@ fn a_power_loss_while_cleaning_up_harms_no_run_that_stays() {
         assert!(stays.keys().all(|run| runs.contains_key(run)), "{what}: a run that stays is gone");
     }
     println!("{images} images of {} calls", calls.len());
+    assert!(images > 50 && calls.len() > 10, "{images} images of {} calls", calls.len());
 }

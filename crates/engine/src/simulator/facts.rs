@@ -4,15 +4,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use threadline_flow::fields::FailureKind;
+use threadline_flow::fields::{FailureKind, field_names as names};
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan};
+use threadline_lang::Value;
 
 use super::chance::Fated;
-use crate::event::{Address, Computed, Event, EventKind, Rules, Seq, Status};
+use crate::event::{Address, Computed, Event, EventKind, Millis, Rules, Seq, Status};
 use crate::machine::{Counts, Outcome};
 use crate::view::ItemView;
+
+/// How the error of what the time of the run ended begins.
+const RUN_TIMED_OUT: &str = "the run timed out";
 
 /// What the journal says so far.
 pub(super) struct Facts {
@@ -43,6 +48,43 @@ pub(super) struct Facts {
     since: BTreeSet<Address>,
     /// What failed because it was running at a crash, since the run last went on after its end.
     pub(super) crashed: BTreeSet<Address>,
+    time: StepsTime,
+}
+
+/// How long the steps of the run have taken, by the times of events.
+#[derive(Default)]
+struct StepsTime {
+    /// When they began, moved by the time in which the run was stopped.
+    since: Millis,
+    /// How long they may take.
+    limit: Option<Duration>,
+    /// When the run went on after its end, until one of its steps does.
+    went_on: Option<Millis>,
+    now: Millis,
+}
+
+impl StepsTime {
+    fn take(&mut self, event: &Event) {
+        let before = std::mem::replace(&mut self.now, event.time);
+        match &event.kind {
+            EventKind::LimitsResolved { limits, .. } => {
+                (self.since, self.limit) = (event.time, limits.timeout)
+            }
+            EventKind::Resumed { .. } => self.since += event.time - before,
+            _ if !event.at.is_root() && event.at.run_part().is_none() => {
+                if let Some(time) = self.went_on.take() {
+                    self.since = time;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether it is over for an execution.
+    fn is_over(&self, at: &Address) -> bool {
+        let passed = u128::from((self.now - self.since).max(0).unsigned_abs());
+        at.run_part().is_none() && self.limit.is_some_and(|limit| passed >= limit.as_millis())
+    }
 }
 
 /// An attempt that began.
@@ -123,6 +165,7 @@ impl Facts {
             over: None,
             since: BTreeSet::new(),
             crashed: BTreeSet::new(),
+            time: StepsTime::default(),
         }
     }
 
@@ -135,6 +178,7 @@ impl Facts {
                 self.outcome = None;
             }
         }
+        self.time.take(event);
         self.enter(&at)?;
         if self.done.contains_key(&at) {
             self.done_again(&at);
@@ -145,6 +189,10 @@ impl Facts {
             | EventKind::Skipped { output, .. } => {
                 if FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash) {
                     self.crashed.insert(at.clone());
+                }
+                let error = output.meta.get(names::ERROR).and_then(Value::as_str);
+                if error.is_some_and(|error| error.starts_with(RUN_TIMED_OUT)) && !self.time.is_over(&at) {
+                    return Err(format!("`{at}` is out of time, and the run has time left"));
                 }
                 self.done.insert(at, Done { seq: event.seq, status: output.status });
             }
@@ -209,11 +257,14 @@ impl Facts {
             EventKind::ItemEnded(ended) => {
                 let has_crash = self.crashed.iter().any(|crashed| crashed.is_inside(&at));
                 let most = self.list_with(&at).map_or(0, |list| list.rules.retry.attempts);
+                let is_too_late = self.time.is_over(&at);
                 let item = self.item(&at, ItemStage::UnderWay)?;
                 let may_begin_again = item.tries < most && !has_crash;
                 // It says why it does not begin again all the same: nothing does when the time of the run is over.
-                let is_too_late =
-                    ended.error.as_ref().is_some_and(|error| error.starts_with("the run timed out"));
+                let says_so = ended.error.as_ref().is_some_and(|error| error.starts_with(RUN_TIMED_OUT));
+                if says_so && !is_too_late {
+                    return Err(format!("`{at}` is out of time, and the run has time left"));
+                }
                 let is_refused = ended.not_retried.is_some() || is_too_late;
                 if ended.status == Status::Failed && may_begin_again && !is_refused {
                     return Err(format!("`{at}` failed for good after {} of {most} attempts", item.tries));
@@ -342,6 +393,7 @@ impl Facts {
         } else if outcome == Outcome::Completed {
             return;
         }
+        self.time.went_on = Some(self.time.now);
         let lists: Vec<Address> = self.lists.keys().cloned().collect();
         for at in lists {
             if self.done.get(&at).is_some_and(|done| done.status == Status::Completed) || self.goes_on(&at) {

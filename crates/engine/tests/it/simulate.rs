@@ -296,6 +296,7 @@ fn signals_stop_and_resume() {
 
 #[test]
 fn clock_jumps_change_nothing() {
+    let (mut runs, mut back, mut ahead) = (0, 0, 0);
     for seed in seeds(50) {
         let mut case = Case::generated(seed, if seed % 2 == 0 { PHASES } else { PLAIN });
         case.simulation.jumps = true;
@@ -303,9 +304,20 @@ fn clock_jumps_change_nothing() {
         case.check(&[], &undisturbed);
         for (append, moment) in every_append(&undisturbed).step_by(5) {
             let kill = [interruption(append, moment, Interrupt::PowerLoss(Kept::Some))];
-            case.check(&kill, &case.run(&kill));
+            let report = case.run(&kill);
+            case.check(&kill, &report);
+            let jumps = jumps(&report.journal);
+            (runs, back, ahead) = (runs + 1, back + jumps.0, ahead + jumps.1);
         }
     }
+    println!("{runs} runs, in which the clock jumped back {back} times and ahead {ahead} times");
+    assert!(runs > 100 && back > 100 && ahead > 100, "{runs} runs, {back} jumps back, {ahead} ahead");
+}
+
+/// How often the clock jumped between two events of a journal: back, and ahead by more than an hour.
+fn jumps(journal: &[Event]) -> (usize, usize) {
+    let between = || journal.windows(2).map(|events| events[1].time - events[0].time);
+    (between().filter(|time| *time < 0).count(), between().filter(|time| *time > 3_600_000).count())
 }
 
 /// Steps that take longer than the run may end it: nothing of it begins any more, and what belongs to its end runs all
@@ -346,6 +358,7 @@ fn runs_end_when_their_time_is_over() {
             completed += u64::from(report.outcome == Outcome::Completed);
         }
     }
+    println!("{timed_out} runs timed out, {completed} completed");
     assert!(timed_out > 50 && completed > 50, "{timed_out} timed out, {completed} completed");
 }
 

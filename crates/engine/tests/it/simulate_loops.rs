@@ -4,6 +4,7 @@
 //! The same seeds each time gate a change; `THREADLINE_LONG=1` takes twenty times as many,
 //! `THREADLINE_SEED=n` begins with that one.
 
+#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
 #![expect(clippy::unwrap_used, reason = "a loop that cannot be read fails the test")]
 #![expect(clippy::disallowed_methods, reason = "the long form is asked for by the environment")]
 
@@ -209,14 +210,20 @@ fn signals_stop_and_resume() {
 
 #[test]
 fn clock_jumps_change_nothing() {
+    let (mut runs, mut jumps) = (0, 0);
     for seed in seeds(40) {
         let mut case = Case::generated(seed, None);
         case.simulation.jumps = true;
         let undisturbed = case.check(&[]);
         for (append, moment) in every_append(&undisturbed).step_by(3) {
-            case.check(&[interruption(append, moment, Interrupt::Kill(Kept::Some))]);
+            let report = case.check(&[interruption(append, moment, Interrupt::Kill(Kept::Some))]);
+            let is_jump = |events: &&[Event]| !(0..3_600_000).contains(&(events[1].time - events[0].time));
+            jumps += report.journal.windows(2).filter(is_jump).count();
+            runs += 1;
         }
     }
+    println!("{runs} runs, in which the clock jumped {jumps} times");
+    assert!(runs > 100 && jumps > 100, "{runs} runs, {jumps} jumps");
 }
 
 /// Nothing that was through is done again: what runs twice was under way at a crash.

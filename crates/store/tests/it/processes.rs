@@ -1,6 +1,7 @@
 //! Several processes at one journal, and processes that are killed. A test runs itself again in another role.
 
 #![expect(clippy::unwrap_used, reason = "a process that goes wrong fails the test")]
+#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -80,6 +81,7 @@ fn of_two_processes_that_want_a_run_one_gets_it() {
         return want_the_run(Path::new(&folder));
     }
     let shared = Folder::new("races");
+    let (mut races, mut named) = (0, 0);
     for race in 0..50 {
         // In every other race the journal, too, is new.
         let own = Folder::new("race");
@@ -96,9 +98,13 @@ fn of_two_processes_that_want_a_run_one_gets_it() {
         let winner = said.iter().position(|answer| answer == "won").unwrap();
         let busy = format!("busy {}", children[winner].id());
         assert!(said[1 - winner] == busy || said[1 - winner] == "busy", "{said:?}");
+        races += 1;
+        named += u32::from(said[1 - winner] == busy);
         // The winner is killed, and that does not block the next race.
         children.iter_mut().for_each(kill);
     }
+    println!("{races} races of two processes, each with one winner; {named} losers knew who won");
+    assert!(races == 50 && named > 0, "{races} races, {named} losers knew who won");
 }
 
 fn want_the_run(folder: &Path) {

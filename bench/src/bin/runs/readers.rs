@@ -77,12 +77,7 @@ impl Subject {
 impl Bench {
     /// Reads runs of many items, one of many transitions, and a store of many runs; beside another binary if there is one,
     /// which reads what it has written itself.
-    pub(super) fn readers(
-        &self,
-        other: Option<&Path>,
-        rounds: usize,
-        largest: usize,
-    ) -> Result<(), String> {
+    pub(super) fn readers(&self, other: Option<&Path>, rounds: usize, largest: usize) -> Result<(), String> {
         let items = largest.min(100_000);
         println!("reading                                   ms    a tenth   ratio");
         for subject in Subject::ALL {
@@ -92,7 +87,8 @@ impl Bench {
             readers.extend(other.map(|other| (other, self.folder.join("theirs"))));
             let mut places: Vec<(&Path, [(PathBuf, usize); 2])> = Vec::new();
             for (binary, folder) in &readers {
-                let places_of = [("large", large), ("small", small)].map(|(name, size)| (folder.join(name), size));
+                let places_of =
+                    [("large", large), ("small", small)].map(|(name, size)| (folder.join(name), size));
                 for (folder, size) in &places_of {
                     Self::write_subject(subject, folder, *size, binary)?;
                 }
@@ -157,7 +153,8 @@ impl Bench {
                 let (fresh, edited) = (per(fresh, 1), per(edited, 1));
                 println!(
                     "  {:<34} {edited:>8.1} {fresh:>10.1} {:>7.2}  beside a fresh run of {size}",
-                    "resume last --edited", edited / fresh
+                    "resume last --edited",
+                    edited / fresh
                 );
             }
             Subject::Loop => {

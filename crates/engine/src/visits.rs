@@ -246,7 +246,10 @@ impl VisitedStates {
         let last = if through_end { Seq::MAX } else { last };
         let mut read = asked.clone();
         let ends = self.turns.iter().map(|(_, visits)| *visits).chain([self.visits.len()]);
-        for visit in asked.iter().copied().chain(ends.filter(|_| through_end)) {
+        let ends: Vec<usize> = ends.filter(|_| through_end).collect();
+        // What a state that failed left is not what is read at the end, but what was there before.
+        read.extend(ends.iter().filter_map(|end| end.checked_sub(2)));
+        for visit in asked.iter().copied().chain(ends) {
             read.extend(visit.checked_sub(1));
             for setters in self.setters.values() {
                 let before = setters.partition_point(|setter| *setter < visit);

@@ -6,7 +6,6 @@ use crate::harness::{Workflow, workflow};
 /// A loop of sixty iterations that captures, reads what it captured before, measures and fails in between.
 const LOOP: &str = "
 name: loop
-inputs: {limit: {type: int, default: 60}}
 initial: make
 max_iterations: 60
 max_steps: 400
@@ -24,7 +23,7 @@ states:
     on_stall: check
     on_error: check
   check:
-    evaluate: {type: expression, expression: 'state.iteration >= inputs.limit'}
+    evaluate: {type: expression, expression: 'state.iteration >= 60'}
     on_yes: done
     on_no: make
   done: {terminal: true}
@@ -90,7 +89,7 @@ fn a_visit_of_a_loop_is_explained_without_the_others() {
 /// The names of a run with what set them last are those that the history of each name ends with.
 #[test]
 fn names_are_listed_with_what_their_histories_end_with() {
-    let list = "inputs: {a: {type: int, default: 1}}\ncontext: {b: '${inputs.a + 1}', c: 3}\nsteps:\n\
+    let list = "inputs: {a: {type: int, default: 1}}\ncontext: {b: '${= inputs.a + 1}', c: 3}\nsteps:\n\
                 - {id: one, value: '${context.b}', capture: two}\n\
                 - {id: each, foreach: [1, 2, 3], do: [{id: v, value: '${item}'}, {value: '${v}', capture: w}]}\n\
                 - {id: one, value: 5}\n- {id: no, when: 'false', value: 6, capture: never}\n";

@@ -4,7 +4,6 @@
 //! The same seeds each time gate a change; `THREADLINE_LONG=1` takes twenty times as many,
 //! `THREADLINE_SEED=n` begins with that one.
 
-#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
 #![expect(clippy::unwrap_used, reason = "a loop that cannot be read fails the test")]
 #![expect(clippy::disallowed_methods, reason = "the long form is asked for by the environment")]
 
@@ -63,7 +62,7 @@ struct Case {
 }
 
 const CHANCES: Chances =
-    Chances { evaluates: 96, holds: 50, well: 85, well_in_items: 85, items: 3, duration: 2_000, breaks: 0 };
+    Chances { evaluates: 96, holds: 50, well: 85, well_in_items: 85, items: 3, duration: 2_000 };
 
 impl Case {
     fn generated(seed: u64, mend: Option<u32>) -> Self {
@@ -210,20 +209,14 @@ fn signals_stop_and_resume() {
 
 #[test]
 fn clock_jumps_change_nothing() {
-    let (mut runs, mut jumps) = (0, 0);
     for seed in seeds(40) {
         let mut case = Case::generated(seed, None);
         case.simulation.jumps = true;
         let undisturbed = case.check(&[]);
         for (append, moment) in every_append(&undisturbed).step_by(3) {
-            let report = case.check(&[interruption(append, moment, Interrupt::Kill(Kept::Some))]);
-            let is_jump = |events: &&[Event]| !(0..3_600_000).contains(&(events[1].time - events[0].time));
-            jumps += report.journal.windows(2).filter(is_jump).count();
-            runs += 1;
+            case.check(&[interruption(append, moment, Interrupt::Kill(Kept::Some))]);
         }
     }
-    println!("{runs} runs, in which the clock jumped {jumps} times");
-    assert!(runs > 100 && jumps > 100, "{runs} runs, {jumps} jumps");
 }
 
 /// Nothing that was through is done again: what runs twice was under way at a crash.
@@ -268,7 +261,7 @@ fn shown(fold: &Fold, event: &Event) -> Option<String> {
 /// Visits of a loop show the same whether all events are folded or only those that they follow from.
 #[test]
 fn some_visits_show_what_all_of_a_run_shows() {
-    let (mut compared, mut slices, mut misfits) = (0_u64, 0_u64, 0_u64);
+    let (mut compared, mut slices) = (0_u64, 0_u64);
     for seed in seeds(200) {
         let mend = (seed % 3 == 0).then_some(1);
         let case = Case::generated(seed, mend);
@@ -304,18 +297,12 @@ fn some_visits_show_what_all_of_a_run_shows() {
                     compared += u64::from(part.is_some());
                 }
                 if let Err(misfit) = fold.apply(event) {
-                    // All of it is read then.
-                    assert!(through_end, "seed {seed}, {asked:?}: {misfit:?}\n{}", case.source);
-                    misfits += 1;
-                    break;
+                    panic!("seed {seed}, {asked:?}: {misfit:?}\n{}", case.source);
                 }
             }
         }
     }
-    assert!(
-        compared > 2_000 && 20 * misfits < slices,
-        "{compared} compared, {misfits} of {slices} do not fit"
-    );
+    assert!(compared > 2_000, "{compared} compared in {slices} slices");
 }
 
 /// Whoever reads what was made in a visit is among the visits that are said to be able to.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use threadline_engine::event::{Address, Budget, BudgetChange, Event, EventKind};
 use threadline_engine::machine::Outcome;
 use threadline_engine::random::Random;
+use threadline_engine::replay::output_of;
 use threadline_engine::simulator::chance::{Chances, MAX_MODEL_TOKENS, MAX_TOKENS};
 use threadline_engine::simulator::{
     AskedMessage, Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
@@ -173,24 +174,41 @@ fn cost(asked: &AskedMessage, is_model: bool) -> u64 {
     if is_model { 3 * asked.input_tokens + 15 * asked.output_tokens } else { 10_000 }
 }
 
-/// The event that says what came of a message, and whether nobody heard of it.
-fn end_of(journal: &[Event], asked: &AskedMessage) -> Option<(u64, bool)> {
-    let of_message =
-        |event: &&Event| event.seq > asked.after && event.at == asked.at && event.kind.spent().is_some();
-    let event = journal.iter().find(of_message)?;
-    let is_lost = match &event.kind {
-        EventKind::CallLost { .. } => true,
-        EventKind::Finished { output, .. } => FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash),
-        _ => false,
-    };
-    Some((event.seq, is_lost))
+/// How a message ended that an agent was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MessageEnd {
+    /// Somebody heard of it.
+    Known,
+    /// Nobody did.
+    Lost,
+    /// The server refused to answer, which costs nothing.
+    Refused,
+}
+
+/// The event that says what came of a message.
+fn end_of(journal: &[Event], asked: &AskedMessage) -> Option<(u64, MessageEnd)> {
+    let mut later = journal.iter().filter(|event| event.seq > asked.after && event.at == asked.at);
+    later.find_map(|event| {
+        let output = output_of(event);
+        let is_crash =
+            output.is_some_and(|output| FailureKind::of_meta(&output.meta) == Some(FailureKind::Crash));
+        let end = match &event.kind {
+            EventKind::CallLost { .. } => MessageEnd::Lost,
+            _ if event.kind.spent().is_some() && is_crash => MessageEnd::Lost,
+            _ if event.kind.spent().is_some() => MessageEnd::Known,
+            _ if output.is_some_and(|output| output.meta.get("status_code").is_some()) => MessageEnd::Refused,
+            _ => return None,
+        };
+        Some((event.seq, end))
+    })
 }
 
 /// No message is asked for once those that are over used up a budget around it: what they really used, and not what the
 /// run says. A message whose use nobody can say counts as everything, until somebody gives another budget.
 fn check_asked(plan: &Plan, report: &SimulationReport, is_model: bool) -> Result<(), String> {
     let journal = &report.journal;
-    let ends: Vec<Option<(u64, bool)>> = report.asked.iter().map(|asked| end_of(journal, asked)).collect();
+    let ends: Vec<Option<(u64, MessageEnd)>> =
+        report.asked.iter().map(|asked| end_of(journal, asked)).collect();
     if let Some(at) = ends.iter().position(Option::is_none) {
         return Err(format!("no event says what came of {:?}", report.asked[at]));
     }
@@ -227,11 +245,13 @@ fn check_asked(plan: &Plan, report: &SimulationReport, is_model: bool) -> Result
             let (mut turns, mut tokens, mut dollars, mut time) = (0_u64, 0_u64, 0_u64, 0_u64);
             for (before, end) in report.asked[..place].iter().zip(&ends) {
                 let is_within = step.is_none() || before.at == scope || before.at.is_in_items_of(&scope);
-                if !is_within || before.after < since {
+                let is_refused = end.is_some_and(|(_, end)| end == MessageEnd::Refused);
+                if !is_within || before.after < since || is_refused {
                     continue;
                 }
                 turns += 1;
-                let Some((end, is_lost)) = end.filter(|(end, _)| *end <= asked.after) else { continue };
+                let Some((end, how)) = end.filter(|(end, _)| *end <= asked.after) else { continue };
+                let is_lost = how == MessageEnd::Lost;
                 let is_unknown = is_lost && !is_model;
                 if is_unknown && end < changed {
                     continue;

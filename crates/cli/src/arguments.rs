@@ -238,11 +238,11 @@ Examples:
 
 Exit codes:
   0    every case passed
-  1    a case failed
-  2    wrong usage
+  1    a case failed, or it could not be decided whether it passed
+  2    wrong usage, or no scenario was chosen
   3    could not start
-  4    stopped before the end; `threadline resume` goes on
-  130  interrupted; `threadline resume` goes on";
+  4    stopped before the end; `threadline test --resume RUN` goes on
+  130  interrupted; `threadline test --resume RUN` goes on";
 const EXAMPLE_RUNS: &str = "\
 Example:
   threadline runs
@@ -1141,7 +1141,7 @@ fn parse_jobs(text: &str) -> Result<usize, String> {
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct TestArguments {
-    /// Try only scenarios whose name, id or target contains TEXT. Can be repeated
+    /// Try only scenarios whose name, id or target contains TEXT, and cases whose name does. Can be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Vec<String>,
     /// Try only scenarios with this tag. Can be repeated

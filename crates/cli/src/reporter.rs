@@ -26,7 +26,7 @@ use threadline_engine::event::{
 };
 use threadline_engine::machine::Outcome;
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::Action;
+use threadline_flow::model::{Action, ItemPool};
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::{preview, words};
@@ -448,7 +448,10 @@ impl<'a> Reporter<'a> {
         let is_nested = self.large_lists.large_list_of(at).is_some();
         self.large_lists.add(at, count);
         if !is_nested {
-            let at_once = if parallel > 1 { format!(", {parallel} at once") } else { String::new() };
+            let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step.action);
+            let has_own = matches!(step, Some(Action::ForEach(each)) if each.pool == ItemPool::Own);
+            let at_once =
+                if parallel > 1 && has_own { format!(", {parallel} at once") } else { String::new() };
             let note = format!("{}{at_once}", words::count(count, "item"));
             self.line(at, LineHead::new(DIM, "▸", ""), &note);
         }

@@ -261,11 +261,14 @@ impl Canonical {
             }
             Act::Value(value) => self.value("value", value),
             Act::Assert(assertion) => {
-                let ResolvedAssertion { kind, document, facts, expect, rulings, quorum, keeps_open } =
-                    &**assertion;
+                let ResolvedAssertion { kind, document, facts, latency, expect, .. } = &**assertion;
+                let ResolvedAssertion { rulings, quorum, keeps_open, .. } = &**assertion;
                 self.text("assert", kind.with_article());
                 self.value("document", document);
                 self.value("facts", facts);
+                if !latency.is_null() {
+                    self.value("latency", latency);
+                }
                 for (operator, value) in expect.expectations.values() {
                     self.text("expect", operator);
                     self.value("value", value);

@@ -189,6 +189,8 @@ pub enum EventKind {
         failed: bool,
         /// The budgets that hold from now on, beside those of before.
         budgets: Vec<BudgetChange>,
+        /// How many steps may run at once from now on, where that is another number than at the beginning.
+        jobs: Option<u64>,
     },
     /// The limits of a loop are known, and it begins.
     LimitsResolved {

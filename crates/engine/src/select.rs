@@ -174,6 +174,9 @@ impl<'e> Elements<'e> {
 
     /// Whether an element is taken.
     pub fn keeps(&self, value: &Value, index: u64, session: &mut Session<'_>) -> Result<bool, FieldError> {
+        if self.each.named.as_ref().is_some_and(|named| !named.has(value)) {
+            return Ok(false);
+        }
         match &self.each.filter {
             None => Ok(true),
             Some(Filter::Condition(filter)) => {

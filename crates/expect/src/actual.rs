@@ -90,6 +90,17 @@ impl Actual {
         Self::new(DocumentKind::Answer, given).map_err(too_large)
     }
 
+    /// With the time that an answer took, if that is known and the answer does not say it.
+    pub fn with_latency(self, latency: &Value) -> Result<Self, Oversized> {
+        if latency.is_null() || self.document.get("latency").is_some() {
+            return Ok(self);
+        }
+        let own = self.document.as_object().into_iter().flat_map(|object| object.iter());
+        let own = own.map(|(key, value)| (key.name().clone(), value.clone()));
+        let document = Value::object(own.chain([("latency".into(), latency.clone())]))?;
+        Ok(Self { document, ..self })
+    }
+
     /// With more facts. The name is of a fact that the document gives another value.
     pub fn with_facts(self, facts: &Value) -> Result<Self, FactsError> {
         let Some(more) = facts.as_object() else { return Err(FactsError::NotAnObject) };

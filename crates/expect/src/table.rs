@@ -395,7 +395,7 @@ pub static FIELDS: &[FieldSpec] = &[
         field: FieldName::ResponseType,
         takes: FieldTakes::Check,
         means: Some("{type: X}"),
-        doc: "the kind of answer: `execution`, `text`, `clarification` or `error`",
+        doc: "the kind of answer: `execution`, `text`, `json`, `clarification` or `error`",
     },
     FieldSpec {
         name: "shouldContain",
@@ -510,7 +510,7 @@ pub fn field(name: &str) -> Option<&'static FieldSpec> {
 }
 
 /// The kinds of answers that `responseType` knows.
-pub const RESPONSE_TYPES: [&str; 4] = ["execution", "text", "clarification", "error"];
+pub const RESPONSE_TYPES: [&str; 5] = ["execution", "text", "json", "clarification", "error"];
 
 /// A key of an expectation that is neither a field nor a path.
 pub struct ExpectationKey {
@@ -550,6 +550,11 @@ pub static CHECKS: &[ExpectationKey] = &[
 pub static OPTIONS: &[ExpectationKey] = &[
     ExpectationKey { name: "name", takes: "text", doc: "what to call it" },
     ExpectationKey { name: "description", takes: "text", doc: "what it is for" },
+    ExpectationKey {
+        name: "rejectionReason",
+        takes: "text",
+        doc: "beside `shouldReject`: why the request is to be rejected, for readers; nothing is compared with it",
+    },
     ExpectationKey {
         name: "weight",
         takes: "a number above 0",
@@ -621,7 +626,7 @@ pub static ROOTS: &[Root] = &[
     Root {
         name: "type",
         kinds: &[Answer],
-        doc: "the kind of answer: `execution`, `text`, `clarification` or `error`",
+        doc: "the kind of answer: `execution`, `text`, `json`, `clarification` or `error`",
     },
     Root {
         name: "plan",

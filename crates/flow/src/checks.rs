@@ -12,6 +12,8 @@ threadline_lang::checks! {
     OtherVersion "other-version" Error
     /// A set of scenarios that cannot be tried as it is.
     BadScenario "bad-scenario" Error
+    /// A scenario that expects nothing, so every answer passes.
+    NothingExpected "nothing-expected" Warning
     /// A key that this object does not have.
     UnknownKey "unknown-key" Error
     /// A key of another system; the hint says what to write instead.

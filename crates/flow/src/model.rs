@@ -43,7 +43,7 @@ pub use fields::{
 };
 
 pub use retry::{Backoff, FailureFacts, FailureMatch, Retry, RetryConditions};
-pub use scenarios::{SCENARIOS, ScenarioSelection};
+pub use scenarios::{CaseFilter, SCENARIOS, ScenarioSelection, case_name};
 
 /// A whole file.
 pub struct Workflow {
@@ -1007,6 +1007,8 @@ pub struct Assertion {
     pub document: Field<Document>,
     /// The value of the key `facts`.
     pub facts: Option<Field<Document>>,
+    /// The value of the key `latency`.
+    pub latency: Option<Field<Document>>,
     /// The value of the key `expect`.
     pub expect: Field<Arc<Expectations>>,
     /// The value of the key `rulings`.
@@ -1083,6 +1085,8 @@ pub struct ForEach {
     pub json_path: Option<Field<JsonPath>>,
     /// The value of the key `filter`.
     pub filter: Option<Filter>,
+    /// Which elements are taken of those, by their names as cases.
+    pub named: Option<CaseFilter>,
     /// The value of the key `sort_by`.
     pub sort_by: Vec<SortKey>,
     /// `distinct`: of elements for which this is the same the first is taken.
@@ -1093,6 +1097,8 @@ pub struct ForEach {
     pub max_items: Option<Setting<u64>>,
     /// `parallel`, of a map `max_parallel`: so many at once.
     pub parallel: Option<Setting<u64>>,
+    /// What else bounds how many are under way at once.
+    pub pool: ItemPool,
     /// `do`, of a map `agent_template`
     pub steps: Vec<Arc<Step>>,
     /// What becomes of elements whose steps fail.
@@ -1103,6 +1109,21 @@ pub struct ForEach {
     /// read apart.
     pub is_map: bool,
 }
+
+/// What bounds the number of items of a list that are under way at once, besides the list itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemPool {
+    /// Nothing does.
+    Own,
+    /// The items of all such lists of the run share its jobs: no more are under way than there are jobs, so that each runs
+    /// to its end before another one begins.
+    Jobs,
+    /// The last step of each item is a list that shares the jobs of the run.
+    Around,
+}
+
+/// The number of items under way in lists that share the jobs of a run, where its caller names no number of jobs.
+pub const DEFAULT_JOBS: u64 = 8;
 
 /// Where the elements of a list come from.
 pub enum Source {

@@ -27,7 +27,7 @@ use threadline_store::{
 use crate::bell::Bell;
 use crate::clock::now;
 use crate::driver::{
-    self, CalledNotice, DriveError, DrivenRun, Ending, Notice, ParentRun, PendingDecision, Setup,
+    self, CalledNotice, DriveError, DrivenRun, Ending, Notice, ParentRun, PendingDecision, Resumption, Setup,
 };
 use crate::earlier::EarlierRun;
 use crate::locks::{self, Locked};
@@ -319,7 +319,7 @@ fn drive(
         let driven = threads.spawn(|| match begin {
             Begin::First { names, started } => driver::begin(setup(names), EventKind::RunStarted(*started)),
             Begin::Again { names, state, .. } => {
-                driver::resume(setup(names), state.machine, state.context, false, Vec::new())
+                driver::resume(setup(names), state.machine, state.context, Resumption::default())
             }
         });
         let ending = driven.join();

@@ -16,7 +16,7 @@ use threadline_engine::execute::{
 use threadline_engine::machine::{BudgetReached, Command, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::spend::Spend;
 use threadline_engine::view::{RunNames, View};
-use threadline_flow::model::{Action, Evaluator, OnCrash};
+use threadline_flow::model::{Action, DEFAULT_JOBS, Evaluator, OnCrash};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{Resolution, Scope, Value, Warning};
@@ -219,15 +219,26 @@ pub fn begin(setup: Setup<'_>, started: EventKind) -> Result<Ending, DriveError>
     drive(setup, machine, started, BTreeMap::new())
 }
 
-/// Goes on with a run whose events the machine has taken; with the items that were let fail, when that is asked.
+/// How a run is resumed.
+#[derive(Default)]
+pub struct Resumption {
+    /// Whether the items that were let fail are done again.
+    pub failed: bool,
+    /// The budgets that hold from now on, beside those of before.
+    pub budgets: Vec<BudgetChange>,
+    /// How many steps may run at once from now on, where that is another number than at the beginning.
+    pub jobs: Option<u64>,
+}
+
+/// Goes on with a run whose events the machine has taken.
 pub fn resume(
     setup: Setup<'_>,
     machine: Machine,
     context: BTreeMap<EcoString, Value>,
-    failed: bool,
-    budgets: Vec<BudgetChange>,
+    resumption: Resumption,
 ) -> Result<Ending, DriveError> {
-    drive(setup, machine, EventKind::Resumed { failed, budgets }, context)
+    let Resumption { failed, budgets, jobs } = resumption;
+    drive(setup, machine, EventKind::Resumed { failed, budgets, jobs }, context)
 }
 
 fn drive(
@@ -247,7 +258,7 @@ fn drive(
         machine.apply(&event)?;
         teller.tell(Notice::Event(Box::new(event)));
     }
-    let commands = machine.outstanding(in_flight)?.into();
+    let commands = machine.outstanding(in_flight)?;
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
@@ -272,10 +283,18 @@ fn drive(
         kept: Some(KeptListings::of_store(&project.store())),
     }));
     let is_graph = plan.lists[0].graph.is_some();
+    let shares_jobs = plan.shares_jobs();
+    let default_jobs = match (shares_jobs, is_graph) {
+        (true, _) => usize::try_from(DEFAULT_JOBS).unwrap_or(MAX_JOBS),
+        (false, true) => side_by_side(),
+        (false, false) => MAX_JOBS,
+    };
+    let mut ready = ReadyCommands { shares_jobs, commands: VecDeque::new() };
+    ready.extend(commands);
     let shared = DrivenRun {
         core: Mutex::new(Core {
             machine,
-            ready: commands,
+            ready,
             timers: BTreeSet::new(),
             queued: BTreeSet::new(),
             queued_at: u64::MAX,
@@ -312,7 +331,7 @@ fn drive(
         threads: ThreadClaims::default(),
         unanswered: Mutex::default(),
         given_jobs: jobs,
-        jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
+        jobs: jobs.unwrap_or(default_jobs).max(1),
         opened: Opened::default(),
     };
     if goes_on && has_budgets && shared.plan.callees().next().is_some() {
@@ -420,9 +439,29 @@ struct HeldCalls {
     asked_at: Seq,
 }
 
+/// Commands that nobody has taken yet, in the order in which they are.
+struct ReadyCommands {
+    /// Whether items share the jobs of the run: then what is in an item comes before what begins another list.
+    shares_jobs: bool,
+    commands: VecDeque<Command>,
+}
+
+impl ReadyCommands {
+    fn extend(&mut self, commands: impl IntoIterator<Item = Command>) {
+        if !self.shares_jobs {
+            self.commands.extend(commands);
+            return;
+        }
+        let is_in_item = |command: &Command| command.task().is_some_and(|task| task.at.is_in_items());
+        let (inner, other): (Vec<Command>, Vec<Command>) = commands.into_iter().partition(is_in_item);
+        inner.into_iter().rev().for_each(|command| self.commands.push_front(command));
+        self.commands.extend(other);
+    }
+}
+
 struct Core {
     machine: Machine,
-    ready: VecDeque<Command>,
+    ready: ReadyCommands,
     /// Attempts that wait, by a clock that does not jump.
     timers: BTreeSet<(Instant, Address)>,
     /// Executions that wait until fewer calls of their agent are in flight, and how many calls had ended when they began
@@ -449,16 +488,16 @@ impl DrivenRun<'_> {
             }
             if self.stop.asked() {
                 core.machine.stop();
-                core.ready.retain(|command| !command.begins());
+                core.ready.commands.retain(|command| !command.begins());
                 core.timers.clear();
                 core.queued.clear();
             }
             core.wake_due(Instant::now());
             core.take_queued(self.gates.ended());
-            if let Some(command) = core.ready.pop_front() {
+            if let Some(command) = core.ready.commands.pop_front() {
                 core.busy += 1;
                 // Whoever is free takes the next command, or looks after the pauses.
-                let more = !core.ready.is_empty() || !core.timers.is_empty();
+                let more = !core.ready.commands.is_empty() || !core.timers.is_empty();
                 if more && core.busy == core.workers && core.workers < self.jobs {
                     core.workers += 1;
                     threads.spawn(move || self.work(threads));
@@ -609,7 +648,7 @@ impl DrivenRun<'_> {
         held.asked_at = last;
         let own = std::mem::take(&mut held.own);
         core.ready.extend(own.keys().filter_map(|at| core.machine.next_of(at)));
-        !core.ready.is_empty()
+        !core.ready.commands.is_empty()
     }
 
     /// What is said to one more call of an agent, and how many calls had ended by then.
@@ -814,7 +853,7 @@ impl DrivenRun<'_> {
             // In the order of the journal, so while nobody else can record anything.
             self.teller.tell(Notice::Event(Box::new(event)));
         }
-        if !core.ready.is_empty() {
+        if !core.ready.commands.is_empty() {
             self.stop.bell().ring();
         }
         Ok(ticket.last())

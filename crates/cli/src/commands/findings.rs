@@ -1,6 +1,7 @@
 //! Problems of files as other systems read them: annotations of GitHub, SARIF, `JUnit`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use threadline_flow::problem::Problem;
 use threadline_lang::Value;
@@ -82,7 +83,22 @@ pub(crate) fn annotation(severity: &str, file: &str, place: &str, title: &str, t
         let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
         text.replace(':', "%3A").replace(',', "%2C")
     };
-    format!("::{severity} file={},{place},title={}::{text}\n", property(file), property(title))
+    format!(
+        "::{severity} file={},{place},title={}::{text}\n",
+        property(&workspace_path(file)),
+        property(title)
+    )
+}
+
+/// A file as GitHub looks for it: by its path in the repository, in whatever folder of it the job works.
+fn workspace_path(file: &str) -> String {
+    let workspace = std::env::var_os("GITHUB_WORKSPACE").filter(|folder| !folder.is_empty());
+    let inside = workspace.and_then(|folder| {
+        let folder = Path::new(&folder).canonicalize().ok()?;
+        let file = Path::new(file).canonicalize().ok()?;
+        Some(file.strip_prefix(folder).ok()?.to_string_lossy().into_owned())
+    });
+    inside.unwrap_or_else(|| file.to_owned())
 }
 
 /// One run of SARIF 2.1.0.

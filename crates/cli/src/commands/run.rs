@@ -15,7 +15,9 @@ use threadline_flow::plan::Plan;
 use threadline_flow::shell::quoted;
 use threadline_lang::Value;
 use threadline_lang::diag::{nearest, words};
-use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, PrintedNotices, Setup};
+use threadline_runner::driver::{
+    self, DriveError, Ending, Notice, PendingDecision, PrintedNotices, Resumption, Setup,
+};
 use threadline_runner::earlier::EarlierRun;
 use threadline_runner::exchanges::ExchangeFiles;
 use threadline_runner::process;
@@ -242,6 +244,7 @@ pub(super) fn go_on(
     let earlier = earlier.map_err(|error| of_drive(&error))?;
     let context = history.context(fold.machine.defined())?;
     let mut watch = call.watch.clone();
+    let jobs = watch.jobs.map(|jobs| jobs as u64).filter(|jobs| history.started.jobs != Some(*jobs));
     watch.jobs = watch.jobs.or(history.started.jobs.and_then(|jobs| usize::try_from(jobs).ok()));
     let in_flight = call.in_flight.map(|in_flight| match in_flight {
         InFlightDecision::Rerun => OnCrash::Rerun,
@@ -265,7 +268,8 @@ pub(super) fn go_on(
         progress,
         watcher,
     };
-    let stopped = launch.drive(|setup| driver::resume(setup, fold.machine, context, call.failed, budgets));
+    let resumption = Resumption { failed: call.failed, budgets, jobs };
+    let stopped = launch.drive(|setup| driver::resume(setup, fold.machine, context, resumption));
     Ok(Some(StartedRun { store, id, stopped }))
 }
 

@@ -37,6 +37,7 @@ mod power_loss;
 mod provenance;
 mod readme;
 mod reference;
+mod scenario_runs;
 mod scenarios;
 mod schema;
 mod secrets;

@@ -25,6 +25,8 @@ pub struct ResolvedAssertion {
     pub document: Value,
     /// What is known beside it; null for nothing.
     pub facts: Value,
+    /// How long the answer took, where it does not say so itself; null if that is not known.
+    pub latency: Value,
     /// The expectations.
     pub expect: Settled,
     /// What judges said; null for nothing.
@@ -41,6 +43,7 @@ impl FieldOutcomes<'_> {
             kind: assertion.kind,
             document: self.value("assert")?,
             facts: self.value("assert.facts").unwrap_or_default(),
+            latency: self.value("assert.latency").unwrap_or_default(),
             expect: self.expectations("assert.expect")?,
             rulings: self.value("assert.rulings").unwrap_or_default(),
             quorum: assertion.quorum,
@@ -93,7 +96,10 @@ impl ResolvedAssertion {
     fn actual(&self) -> Result<Actual, String> {
         let too_large = |_| "the document is nested too deep, or too large".to_owned();
         let actual = match self.kind {
-            DocumentKind::Answer => Actual::answer(self.document.clone())?,
+            DocumentKind::Answer => {
+                let answer = Actual::answer(self.document.clone())?;
+                answer.with_latency(&self.latency).map_err(too_large)?
+            }
             kind => Actual::new(kind, self.document.clone()).map_err(too_large)?,
         };
         if self.facts.is_null() {

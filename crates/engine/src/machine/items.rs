@@ -2,9 +2,9 @@
 //!
 //! An item that did well leaves nothing in the machine. One that failed stays, so that it can be done again.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use threadline_flow::model::Action;
+use threadline_flow::model::{Action, DEFAULT_JOBS, ItemPool};
 use threadline_flow::plan::Part;
 
 use super::{
@@ -23,6 +23,8 @@ pub(super) struct ItemQueue {
     pub(super) list: Seq,
     pub(super) count: u64,
     parallel: u64,
+    /// What else bounds how many run at once.
+    pool: ItemPool,
     /// Whether its items do something in the world, so that it matters how many a crash repeats.
     acts: bool,
     /// The ends of the last items, in order: so many need not be on disk before another item begins.
@@ -51,7 +53,7 @@ pub(super) struct ItemQueue {
 }
 
 impl ItemQueue {
-    fn new(list: Seq, count: u64, parallel: u64, acts: bool, rules: Rules, since: Millis) -> Self {
+    fn new(list: Seq, count: u64, parallel: u64, rules: Rules, since: Millis) -> Self {
         let (again, running, failed, free) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let parallel = parallel.max(1);
@@ -59,7 +61,8 @@ impl ItemQueue {
             list,
             count,
             parallel,
-            acts,
+            pool: ItemPool::Own,
+            acts: false,
             last_ends: VecDeque::new(),
             settled: list,
             rules,
@@ -159,6 +162,28 @@ impl ItemQueue {
     }
 }
 
+/// The items of all lists that share the jobs of the run.
+pub(super) struct JobPool {
+    /// So many are under way at most.
+    most: u64,
+    /// The same before the run was resumed with another number.
+    declared: u64,
+    running: u64,
+    /// The lists that had no room for an item, in the order in which they began.
+    waiting: BTreeMap<Seq, Address>,
+}
+
+impl JobPool {
+    pub(super) fn new(jobs: Option<u64>) -> Self {
+        let most = jobs.unwrap_or(DEFAULT_JOBS).max(1);
+        Self { most, declared: most, running: 0, waiting: BTreeMap::new() }
+    }
+
+    fn has_room(&self) -> bool {
+        self.running < self.most
+    }
+}
+
 /// An item that is under way, or that failed.
 pub(super) struct ActiveItem {
     owner: Address,
@@ -216,8 +241,13 @@ impl Machine {
         active.stage = StepStage::Items;
         let acts = self.plan.part(active.step, Part::Do).is_some_and(|list| self.plan.acts(list));
         let chosen = self.slice.as_ref().and_then(|slice| slice.items_of(at, count)).map(VecDeque::from);
-        let items = ItemQueue::new(seq, count, parallel, acts, rules, self.time);
-        active.items = Some(ItemQueue { chosen, ..items });
+        let pool = match &self.plan.steps[active.step as usize].step.action {
+            Action::ForEach(each) => each.pool,
+            _ => ItemPool::Own,
+        };
+        let parallel = if pool == ItemPool::Around { parallel.min(self.pool.most) } else { parallel };
+        let items = ItemQueue::new(seq, count, parallel, rules, self.time);
+        active.items = Some(ItemQueue { chosen, acts, pool, ..items });
         self.more_items(at)
     }
 
@@ -225,10 +255,44 @@ impl Machine {
     pub(super) fn more_items(&mut self, at: &Address) -> Applied {
         let is_out_of_time = self.is_out_of_time(at);
         find_mut(&mut self.active, at)?.items_mut()?.halted |= is_out_of_time;
-        while let Some(index) = find_mut(&mut self.active, at)?.items_mut()?.take() {
+        while let Some(index) = self.take_item(at)? {
             self.begin_item(at, index)?;
         }
         self.items_over(at)
+    }
+
+    /// The next item of a list that begins, if there is room for it.
+    fn take_item(&mut self, at: &Address) -> Applied<Option<u64>> {
+        let items = find_mut(&mut self.active, at)?.items_mut()?;
+        if items.pool != ItemPool::Jobs {
+            return Ok(items.take());
+        }
+        // When the items outside of a slice make room is not known.
+        if self.slice.is_none() && !self.pool.has_room() {
+            self.pool.waiting.insert(items.list, at.clone());
+            return Ok(None);
+        }
+        let index = items.take();
+        self.pool.running += u64::from(index.is_some());
+        Ok(index)
+    }
+
+    /// Begins items of lists that share the jobs of the run, in the order of the lists, as long as there is room.
+    fn begin_waiting(&mut self) -> Applied {
+        while self.pool.has_room()
+            && let Some((_, at)) = self.pool.waiting.pop_first()
+        {
+            if self.active.get(&at).is_some_and(|active| active.items.is_some()) {
+                self.more_items(&at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on so many items are under way at most in lists that share the jobs of the run.
+    pub(super) fn set_jobs(&mut self, jobs: Option<u64>) -> Applied {
+        self.pool.most = jobs.unwrap_or(self.pool.declared);
+        self.begin_waiting()
     }
 
     fn begin_item(&mut self, at: &Address, index: u64) -> Applied {
@@ -411,6 +475,9 @@ impl Machine {
         let items = find_mut(&mut self.active, &at)?.items_mut()?;
         items.running.remove(&index);
         items.free.insert(runner);
+        if items.pool == ItemPool::Jobs {
+            self.pool.running = self.pool.running.saturating_sub(1);
+        }
         items.note_end(seq);
         match ended.status {
             Status::Completed => items.successful += 1,
@@ -426,6 +493,7 @@ impl Machine {
             self.frames.remove(key);
             self.scopes.remove(key);
         }
+        self.begin_waiting()?;
         self.more_items(&at)
     }
 

@@ -52,7 +52,7 @@ use continued::Continuation;
 use graph::GraphState;
 #[cfg(feature = "testing")]
 pub(crate) use items::ENDS_AHEAD;
-use items::{ActiveItem, ItemQueue};
+use items::{ActiveItem, ItemQueue, JobPool};
 use loop_state::LoopState;
 use run_end::RunEnd;
 
@@ -121,6 +121,8 @@ pub struct Machine {
     active: BTreeMap<Address, ActiveStep>,
     scopes: BTreeMap<Address, NameTable>,
     items: BTreeMap<Address, ActiveItem>,
+    /// The room of lists that share the jobs of the run.
+    pool: JobPool,
     /// Lists of the workflow that completed although items failed, by position: a resume can retry those
     /// items.
     retryable_lists: BTreeMap<usize, RetryableList>,
@@ -352,6 +354,7 @@ impl Machine {
             active: BTreeMap::new(),
             scopes: BTreeMap::new(),
             items: BTreeMap::new(),
+            pool: JobPool::new(None),
             retryable_lists: BTreeMap::new(),
             failed_items: BTreeMap::new(),
             spent: Spend::default(),
@@ -448,6 +451,7 @@ impl Machine {
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.stage = Stage::Going;
+                self.pool = JobPool::new(started.jobs);
                 self.continuation = started.continues.as_ref().map(|of| Box::new(Continuation::new(of)));
                 self.scopes.insert(Address::root(), NameTable::default());
                 self.run_end.begin(event.time);
@@ -468,13 +472,14 @@ impl Machine {
                     self.open(&Address::root(), STEPS, None, Address::root(), None)?;
                 }
             }
-            EventKind::Resumed { failed, .. } => {
+            EventKind::Resumed { failed, jobs, .. } => {
                 if !was_paused {
                     // Nothing says whether their judges were asked.
                     let judging = |active: &&mut ActiveStep| active.stage == StepStage::Judging;
                     self.active.values_mut().filter(judging).for_each(|active| active.in_doubt = true);
                 }
                 self.resume(*failed, before)?;
+                self.set_jobs(*jobs)?;
                 self.note_in_doubt();
             }
             EventKind::ItemRetrying { until, .. } => self.item_retrying(&event.at, *until)?,

@@ -158,10 +158,12 @@ impl<'s> Life<'s> {
                 return Ok(Some(LifeEnd::Ended(outcome)));
             }
             Stage::Ended(Outcome::Failed | Outcome::Stopped) => {
-                EventKind::Resumed { failed: self.fate.wants_failed(), budgets: self.raised() }
+                EventKind::Resumed { failed: self.fate.wants_failed(), budgets: self.raised(), jobs: None }
             }
-            Stage::Ended(Outcome::Completed) => EventKind::Resumed { failed: true, budgets: self.raised() },
-            Stage::Going => EventKind::Resumed { failed: false, budgets: self.raised() },
+            Stage::Ended(Outcome::Completed) => {
+                EventKind::Resumed { failed: true, budgets: self.raised(), jobs: None }
+            }
+            Stage::Going => EventKind::Resumed { failed: false, budgets: self.raised(), jobs: None },
         };
         self.append(Address::default(), first, Durability::Now)?;
         self.ready.clear();

@@ -211,7 +211,10 @@ impl<'g> Run<'g> {
             *end = end.take().filter(|_| stays);
         }
         self.mended = true;
-        self.record(Address::default(), EventKind::Resumed { failed: false, budgets: Vec::new() });
+        self.record(
+            Address::default(),
+            EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None },
+        );
         self.ready = self.machine.outstanding(None).unwrap();
         self
     }

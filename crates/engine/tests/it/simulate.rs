@@ -459,7 +459,7 @@ fn many_items_that_are_tried_again_are_not_kept() {
     };
     apply(&mut machine, "", over);
     assert!(machine.has_tolerated_failures() && machine.retained_entries() > 50);
-    apply(&mut machine, "", EventKind::Resumed { failed: true, budgets: Vec::new() });
+    apply(&mut machine, "", EventKind::Resumed { failed: true, budgets: Vec::new(), jobs: None });
     let begun = machine.outstanding(None).unwrap().len();
     assert_eq!(begun, 2, "as many as run at once");
     for item in (0..ITEMS).step_by(1_000) {
@@ -629,7 +629,10 @@ fn the_time_of_an_item_begins_anew() {
     let retry = RetryPlan { attempts: 2, ..RetryPlan::ONCE };
     let rules = Rules { retry, timeout, ..Rules::STRICT };
     assert_eq!(happens(10, "map", expanded(1, rules)).0, Some(10));
-    assert_eq!(happens(20, "", EventKind::Resumed { failed: false, budgets: Vec::new() }).0, Some(20));
+    assert_eq!(
+        happens(20, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None }).0,
+        Some(20)
+    );
     let (_, ends) = happens(30, "map[0]/1", finished(Status::Failed));
     let [Command::EndItem { ending, .. }] = &ends[..] else { panic!("{ends:?}") };
     assert_eq!((ending.began, ending.rules), (20, rules));
@@ -646,7 +649,10 @@ fn the_time_of_an_item_begins_anew() {
         spent: None,
     };
     happens(63, "", over);
-    assert_eq!(happens(70, "", EventKind::Resumed { failed: false, budgets: Vec::new() }).0, Some(70));
+    assert_eq!(
+        happens(70, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None }).0,
+        Some(70)
+    );
 }
 
 /// The machine of a run that has begun.

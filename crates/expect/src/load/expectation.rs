@@ -141,7 +141,9 @@ impl ExpectationLoader<'_> {
         for (key, entry) in at.node.entries() {
             let (value, node) = (&entry.node.value, &entry.node);
             match key {
-                "name" | "description" if value.as_str().is_none() => self.wrong_type(key, "text", node),
+                "name" | "description" | "rejectionReason" if value.as_str().is_none() => {
+                    self.wrong_type(key, "text", node)
+                }
                 "weight" => {
                     let number =
                         value.as_number().filter(|number| !number.is_negative() && !number.is_zero());

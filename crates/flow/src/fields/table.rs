@@ -694,6 +694,11 @@ pub(crate) static ASSERT: ObjectSpec = ObjectSpec {
             KeyKind::Value,
             "what is known beside the document, as an object. Expectations read `facts.NAME`",
         ),
+        key(
+            "latency",
+            KeyKind::Value,
+            "how long the `answer` took, in seconds, where it does not say so itself. Expectations read it as `latency`",
+        ),
         key("expect", KeyKind::Expectation, "expectation that must be met, or a list of them").required(),
         key(
             "rulings",

@@ -34,6 +34,13 @@ impl WorkflowLoader {
         };
         let document = self.read_document_of(&inner, key);
         let facts = self.read_document_of(&inner, "facts");
+        let latency = self.read_document_of(&inner, "latency");
+        if let (DocumentKind::Plain, Some(found)) = (kind, inner.found("latency")) {
+            let message = "`latency` does not apply to a `value`";
+            self.report(
+                Check::KeyNotHere.at(found.entry.key_span, message).hint("it is a part of an `answer`"),
+            );
+        }
         let rulings = self.read_document_of(&inner, "rulings");
         let quorum = self.read_fixed_count(&inner, "quorum").map(u64::from);
         let keeps_open = self.read_choice(&inner, "open") == Some("keep");
@@ -46,7 +53,7 @@ impl WorkflowLoader {
         }
         let expect = place.field(Arc::new(expectations));
         let document = document?;
-        let assertion = Assertion { kind, document, facts, expect, rulings, quorum, keeps_open };
+        let assertion = Assertion { kind, document, facts, latency, expect, rulings, quorum, keeps_open };
         Some(Action::Assert(Box::new(assertion)))
     }
 }

@@ -14,8 +14,8 @@ use crate::fields::{ActionName, CAPTURED_OUTPUT, ERROR_POLICY, MAP, PHASE, SOURC
 use crate::forms;
 use crate::json_path::JsonPath;
 use crate::model::{
-    Action, Field, Filter, ForEach, OnItemFailure, Phase, PhaseKind, Policy, Shape, SortKey, Source,
-    SourceFormat, Step,
+    Action, Field, Filter, ForEach, ItemPool, OnItemFailure, Phase, PhaseKind, Policy, Shape, SortKey,
+    Source, SourceFormat, Step,
 };
 use crate::problem::{self, Problem};
 
@@ -192,11 +192,13 @@ impl WorkflowLoader {
             source,
             json_path: self.read_json_path(fields),
             filter: self.read_filter(fields),
+            named: None,
             sort_by: self.read_sort_by(fields),
             distinct: self.read_expression(fields, "distinct"),
             offset: self.read_count(fields, "offset"),
             max_items: self.read_count(fields, "max_items"),
             parallel: self.read_count(fields, parallel),
+            pool: ItemPool::Own,
             steps: Vec::new(),
             policy: Policy {
                 retry: None,

@@ -60,7 +60,10 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
         loader.report(problem);
     }
     let workflow = expansion.root.and_then(|root| loader.read_workflow(&root));
-    let workflow = workflow.map(|workflow| Workflow { scenarios: expansion.scenarios, ..workflow });
+    let workflow = workflow.map(|mut workflow| {
+        workflow.take_scenarios(expansion.scenarios);
+        workflow
+    });
     (workflow, in_order(loader.problems))
 }
 

@@ -362,6 +362,7 @@ impl<'f> Walk<'f> {
             source,
             json_path: _,
             filter,
+            named: _,
             sort_by,
             distinct,
             offset,
@@ -370,6 +371,7 @@ impl<'f> Walk<'f> {
             steps: _,
             policy,
             worktree: _,
+            pool: _,
             is_map,
         } = each;
         self.moment = Moment::List;
@@ -458,11 +460,12 @@ impl<'f> Walk<'f> {
             }
             Action::Value(value) => self.add("value", FieldKind::Value(value)),
             Action::Assert(assertion) => {
-                let Assertion { kind, document, facts, expect, rulings, quorum: _, keeps_open: _ } =
+                let Assertion { kind, document, facts, latency, expect, rulings, quorum: _, keeps_open: _ } =
                     &**assertion;
                 let name = if *kind == DocumentKind::Answer { "assert.answer" } else { "assert.value" };
                 self.add_as("assert", name, FieldKind::Value(document));
                 self.each("assert.facts", facts.iter().map(FieldKind::Value));
+                self.each("assert.latency", latency.iter().map(FieldKind::Value));
                 self.each("assert.rulings", rulings.iter().map(FieldKind::Value));
                 self.add("assert.expect", FieldKind::Expectations(expect, *kind));
             }

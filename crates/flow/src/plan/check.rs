@@ -299,7 +299,7 @@ impl Checker<'_> {
     /// Ids and captures: none like a root, no id twice, what hides what.
     fn declared_names(&mut self) {
         let plan = self.plan;
-        let mut ids: BTreeMap<&str, StepNumber> = BTreeMap::new();
+        let mut ids: BTreeMap<(Option<usize>, &str), StepNumber> = BTreeMap::new();
         for (number, planned) in (0..).zip(&plan.steps) {
             let step = &planned.step;
             if step.is_phase() {
@@ -316,7 +316,7 @@ impl Checker<'_> {
                 }
             }
             if let Some(id) = &step.id
-                && let Some(first) = ids.insert(&id.value, number)
+                && let Some(first) = ids.insert((self.scenario_around(number), &id.value), number)
             {
                 let message = format!("`{}` is the id of {} already", id.value, self.title(first));
                 self.problem(Check::DuplicateName.at(id.origin.span, message));
@@ -330,6 +330,13 @@ impl Checker<'_> {
             let Some(owner) = scope.owner else { continue };
             self.of_items.extend(scope.names.keys().map(|name| (name.clone(), owner)));
         }
+    }
+
+    /// The scenario that a step stands in, as a node of the graph: no other one sees its names.
+    fn scenario_around(&self, number: StepNumber) -> Option<usize> {
+        let is_inside =
+            !self.plan.workflow.scenarios.is_empty() && self.plan.steps[number as usize].list != 0;
+        self.nodes[number as usize].filter(|_| is_inside)
     }
 
     /// A capture that is called like an id, or that hides a name outside.
@@ -358,6 +365,8 @@ impl Checker<'_> {
             };
             // What a phase exports stands outside of it as well.
             let itself = |hidden: StepNumber| hidden == number;
+            // Nothing in a scenario reads another one.
+            let hidden = hidden.filter(|_| self.scenario_around(number).is_none());
             if let Some(hidden) = hidden.filter(|hidden| !twice(*hidden) && !itself(*hidden)) {
                 let inner = self.names.scopes[scope].of_items;
                 let place = if inner { "for each item" } else { "in this phase" };

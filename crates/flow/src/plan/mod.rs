@@ -28,7 +28,7 @@ use threadline_lang::diag::Span;
 use threadline_lang::source::SourceFile;
 
 use crate::fields::ActionName;
-use crate::model::{Action, AgentTool, Moment, Shape, Step, Workflow};
+use crate::model::{Action, AgentTool, ItemPool, Moment, Shape, Step, Workflow};
 use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, ShellScript};
 
@@ -351,6 +351,12 @@ impl Plan {
     pub fn records_outcome(&self) -> bool {
         let depends = self.run_parts.iter().any(|(part, _)| *part != Part::Finally);
         depends || self.steps.iter().any(|planned| planned.reads.contains(&Read::Outcome))
+    }
+
+    /// Whether there are lists whose items share the jobs of a run.
+    pub fn shares_jobs(&self) -> bool {
+        let shares = |action: &Action| matches!(action, Action::ForEach(each) if each.pool == ItemPool::Jobs);
+        self.steps.iter().any(|planned| shares(&planned.step.action))
     }
 
     /// Whether the steps of a list, or of a list inside of it, do something in the world. A command that a

@@ -18,7 +18,7 @@ use threadline_flow::model::OnCrash;
 use threadline_flow::plan::{Plan, plan};
 use threadline_lang::Value;
 use threadline_lang::source::SourceFile;
-use threadline_runner::driver::{self, DriveError, Ending, Notice, PrintedNotices, Setup, Stop};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, PrintedNotices, Resumption, Setup, Stop};
 use threadline_runner::locks::Patience;
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
@@ -165,7 +165,7 @@ impl Place {
         });
         let context: BTreeMap<EcoString, Value> = context.collect();
         let failed = machine.stage() != Stage::Going;
-        driver::resume(setup, machine, context, failed, Vec::new())
+        driver::resume(setup, machine, context, Resumption { failed, ..Resumption::default() })
     }
 
     fn machine(&self, events: &[Event]) -> Machine {

@@ -201,9 +201,10 @@ pub fn fields_of<F: DatumForm>(
             fields.extend(spent_field(spent.as_deref()));
             ("paused", fields)
         }
-        EventKind::Resumed { failed, budgets } => {
+        EventKind::Resumed { failed, budgets, jobs } => {
             let failed = failed.then(|| ("failed", true.into()));
-            let fields = failed.into_iter().chain(budgets_field(budgets));
+            let jobs = jobs.map(|jobs| ("jobs", Value::from(jobs)));
+            let fields = failed.into_iter().chain(budgets_field(budgets)).chain(jobs);
             ("resumed", fields.collect())
         }
         EventKind::LimitsResolved { computed, limits } => {
@@ -302,6 +303,7 @@ fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind
         "resumed" => EventKind::Resumed {
             failed: reader.has("failed") && reader.bool("failed")?,
             budgets: read_budgets(reader)?,
+            jobs: reader.optional_count("jobs")?,
         },
         "run_ended" => EventKind::RunEnded {
             outcome: read_outcome(reader)?,

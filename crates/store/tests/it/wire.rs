@@ -105,7 +105,7 @@ fn garbage_is_not_read_as_nothing() {
     };
     let refused = refusal(&expanded, "\"most_failed\":3", "\"most_failed\":\"all\"");
     assert_eq!(refused, "`most_failed` is not an int");
-    let resumed = EventKind::Resumed { failed: true, budgets: Vec::new() };
+    let resumed = EventKind::Resumed { failed: true, budgets: Vec::new(), jobs: None };
     assert_eq!(refusal(&resumed, "true", "\"yes\""), "`failed` is not a bool");
 }
 
@@ -121,7 +121,7 @@ fn what_agents_used_and_may_use_is_read_as_it_was_written() {
         BudgetChange { step: None, budget: budget.clone() },
         BudgetChange { step: Some("3.do.1".into()), budget: Budget { tokens: Some(7), ..Budget::default() } },
     ];
-    let resumed = EventKind::Resumed { failed: false, budgets: changes.clone() };
+    let resumed = EventKind::Resumed { failed: false, budgets: changes.clone(), jobs: None };
     let (kind, payload) = wire::encode(&resumed);
     match wire::decode(kind, &payload).unwrap() {
         EventKind::Resumed { budgets, .. } => assert_eq!(budgets, changes),

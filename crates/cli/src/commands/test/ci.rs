@@ -10,7 +10,7 @@ use threadline_lang::diag::words;
 use super::TestReport;
 use super::baseline::CaseChange;
 use super::results::{TestExecution, TestResult, TestedFile, TriedCase, result_of};
-use super::text::{answer_text, tool_calls};
+use super::text::{answer_text, opinion_text, tool_calls};
 use crate::commands::ci_report::{MAX_ANNOTATIONS, MAX_ROWS, inline};
 use crate::commands::findings::annotation;
 use crate::junit::{self, TestCase, TestOutcome, TestSuite, TestTrouble};
@@ -26,7 +26,7 @@ fn suite(file: &TestedFile) -> TestSuite {
     let mut cases: Vec<TestCase> = file.cases.iter().map(|case| junit_case(file, case)).collect();
     if file.outcome.is_none() {
         let message = "the run stopped before its end".to_owned();
-        let text = format!("`threadline resume {}` goes on", file.run);
+        let text = format!("`threadline test --resume {}` goes on", file.run);
         let outcome = TestOutcome::Errored(TestTrouble { message, text });
         cases.push(TestCase { name: format!("run {}", file.run), time: None, outcome });
     }
@@ -87,6 +87,9 @@ fn details(file: &TestedFile, case: &TriedCase) -> String {
             let place = check.place_of(outcome);
             let place = place.map(|(file, line, column)| format!("{file}:{line}:{column}: "));
             let _ = writeln!(out, "{}{}", place.unwrap_or_default(), outcome_text(outcome));
+        }
+        for opinion in execution.opinions() {
+            let _ = writeln!(out, "judge: {}", opinion_text(opinion));
         }
         let is_told = has_error || execution.unmet().next().is_some();
         if let Some(error) = execution.error.as_deref().filter(|_| !is_told) {

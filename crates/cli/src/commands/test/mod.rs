@@ -13,13 +13,14 @@ mod results;
 mod text;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ecow::EcoString;
 use threadline_engine::event::{Address, Datum, Event, EventKind, Status};
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::{Action, Scenario, ScenarioSelection};
+use threadline_flow::model::{Action, Scenario, ScenarioSelection, case_name};
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::words;
@@ -54,6 +55,9 @@ const REPETITION_WIDTH: usize = 4;
 
 /// The columns of a mark and a time in the line of an execution, with the blanks between.
 const MARK_AND_TIME: usize = 14;
+
+/// The most scenarios that a note about their targets names.
+const SHOWN_TARGETS: usize = 3;
 
 /// The ends of the names of files with scenarios, for whoever names none.
 const ENDINGS: [&str; 3] = [".test.yaml", ".test.yml", ".test.json"];
@@ -189,12 +193,45 @@ impl TestSession<'_> {
     fn try_file(&self, file: &Path, selection: ScenarioSelection) -> Result<Tried, CommandFailure> {
         let run = self.call.run_of(file.to_owned(), selection);
         let is_shown = self.call.format == TestFormat::Text;
-        let watch = |plan: &Arc<Plan>| watcher(plan, is_shown);
+        let watch = |plan: &Arc<Plan>| {
+            self.warn_of_no_exchange(plan, file);
+            watcher(plan, is_shown, BTreeMap::new())
+        };
         let driven = start(&run, Some(&watch))?;
         if self.call.stats {
             stats::print(&driven.store);
         }
         read_driven(driven)
+    }
+
+    /// Warns of targets that are no agents where answers of agents are recorded or replayed.
+    fn warn_of_no_exchange(&self, plan: &Plan, file: &Path) {
+        let (flag, what) = match (&self.call.record, &self.call.replay) {
+            (Some(_), _) => ("--record", "is not recorded"),
+            (None, Some(_)) => ("--replay", "runs as always"),
+            (None, None) => return,
+        };
+        let mut names: Vec<String> = Vec::new();
+        for (step, scenario) in results::target_steps(plan) {
+            // What a called workflow asks of agents is recorded.
+            let is_agent = matches!(step.action, Action::Agent { .. } | Action::Workflow(_));
+            if !is_agent && !names.contains(&format!("`{}`", scenario.title())) {
+                names.push(format!("`{}`", scenario.title()));
+            }
+        }
+        if names.is_empty() {
+            return;
+        }
+        if let Some(more @ 1..) = names.len().checked_sub(SHOWN_TARGETS) {
+            names.truncate(SHOWN_TARGETS);
+            names.push(format!("{more} more"));
+        }
+        let message = format!(
+            "`{flag}` is about agents only: in `{}` the target of {} {what}",
+            file.display(),
+            words::list(names, "and")
+        );
+        report::print_note(&message);
     }
 
     /// Continues a run of scenarios that stopped. One that has ended is only reported.
@@ -210,7 +247,11 @@ impl TestSession<'_> {
             return Ok(Tried::Ended(tested));
         }
         let is_shown = self.call.format == TestFormat::Text;
-        let watch = |plan: &Arc<Plan>| watcher(plan, is_shown);
+        // What the killed process was told of the cases is not told again.
+        let named =
+            tested.cases.iter().filter_map(|case| Some((case.at.clone(), case.case.as_ref()?.0.clone())));
+        let named: BTreeMap<Address, String> = named.collect();
+        let watch = |plan: &Arc<Plan>| watcher(plan, is_shown, named.clone());
         match go_on(&self.call.resume_of(history.info.id.to_string()), Some(&watch))? {
             Some(driven) => read_driven(driven),
             None => Ok(Tried::Ended(tested)),
@@ -363,9 +404,9 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), CommandFailure
     Ok(())
 }
 
-/// Gives a line for each execution when it ends.
-fn watcher(plan: &Arc<Plan>, is_shown: bool) -> LineMaker {
-    let mut lines = ProgressLines::new(Arc::clone(plan));
+/// Gives a line for each execution when it ends, with the names of cases that are known already.
+fn watcher(plan: &Arc<Plan>, is_shown: bool, cases: BTreeMap<Address, String>) -> LineMaker {
+    let mut lines = ProgressLines { cases, ..ProgressLines::new(Arc::clone(plan)) };
     Box::new(move |event: &Event| lines.take(&event.at, &event.kind).filter(|_| is_shown))
 }
 
@@ -373,6 +414,8 @@ struct ProgressLines {
     plan: Arc<Plan>,
     /// The cases that run, as far as their events hold them.
     cases: BTreeMap<Address, String>,
+    /// The names of cases that were told, with the ids of their nodes.
+    names: BTreeSet<(EcoString, String)>,
     /// Why an expectation is not met, for executions that run.
     unmet: BTreeMap<Address, (TestResult, String)>,
     name_width: usize,
@@ -393,7 +436,14 @@ impl ProgressLines {
         let name_width = widest.max().unwrap_or(0).clamp(MIN_NAME_WIDTH, (columns / 2).max(MIN_NAME_WIDTH));
         let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
         let reason_width = is_terminal.then(|| columns.saturating_sub(name_width + MARK_AND_TIME));
-        Self { plan, cases: BTreeMap::new(), unmet: BTreeMap::new(), name_width, reason_width }
+        Self {
+            plan,
+            cases: BTreeMap::new(),
+            names: BTreeSet::new(),
+            unmet: BTreeMap::new(),
+            name_width,
+            reason_width,
+        }
     }
 
     fn take(&mut self, at: &Address, kind: &EventKind) -> Option<String> {
@@ -411,7 +461,14 @@ impl ProgressLines {
         match kind {
             EventKind::Finished { output, .. } if capture == Some("case") => {
                 if let (Datum::Here(case), Some(item)) = (&output.value, at.items_around().next()) {
-                    self.cases.insert(item, results::name_of(case));
+                    // The name of a case that goes on is known.
+                    if !self.cases.contains_key(&item) {
+                        let mut name = case_name(case);
+                        if !self.names.insert((id.clone(), name.clone())) {
+                            name = results::numbered(&name, &item);
+                        }
+                        self.cases.insert(item, name);
+                    }
                 }
                 None
             }
@@ -456,8 +513,7 @@ impl ProgressLines {
         duration_ms: Option<u64>,
         reason: Option<&str>,
     ) -> String {
-        let mut name = scenario.name.to_string();
-        name.extend(scenario.target.as_ref().map(|target| format!(" · {target}")));
+        let mut name = scenario.title().to_string();
         name.extend(case.map(|case| format!(" · {case}")));
         let mut repetition = String::new();
         if scenario.times > 1 {

@@ -1,17 +1,17 @@
 //! What came of scenarios: one execution for each scenario, target, case and repetition, read from the journals of
 //! their runs. Every report is made of it; nothing is printed here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, Event, EventKind, Output, Status};
+use threadline_engine::event::{Address, Event, EventKind, Output, Seq, Status};
 use threadline_engine::machine::Outcome;
 use threadline_engine::spend::Spend;
+use threadline_engine::view::ItemRef;
 use threadline_flow::fields::field_names as names;
-use threadline_flow::model::{Action, Scenario};
+use threadline_flow::model::{Action, Scenario, Step, case_name};
 use threadline_flow::plan::Plan;
-use threadline_lang::value::JsonStyle;
-use threadline_lang::{Value, diag};
+use threadline_lang::Value;
 
 use super::rate::PassRate;
 use crate::commands::history::History;
@@ -21,9 +21,6 @@ use crate::report::first_line;
 
 /// The number of lines of what a failed target printed.
 const PRINTED_LINES: usize = 20;
-
-/// The most characters of a case in its name.
-const CASE_CHARS: usize = 60;
 
 /// A file of scenarios that was tried.
 pub(super) struct TestedFile {
@@ -228,6 +225,11 @@ impl TestExecution {
         })
     }
 
+    /// What judges said, each about a question.
+    pub(super) fn opinions(&self) -> impl Iterator<Item = &Value> {
+        self.checks.iter().flat_map(TestCheck::opinions)
+    }
+
     /// The number of expectations with this result.
     pub(super) fn count(&self, name: &str) -> u64 {
         self.checks.iter().map(|check| check.count(name)).sum()
@@ -250,10 +252,8 @@ impl TestExecution {
 impl TriedCase {
     /// The scenario with its target and its case.
     pub(super) fn name(&self) -> String {
-        let Scenario { name, target, .. } = &self.scenario;
-        let target = target.as_ref().map(|target| format!(" · {target}")).unwrap_or_default();
         let case = self.case.as_ref().map(|(name, _)| format!(" · {name}")).unwrap_or_default();
-        format!("{name}{target}{case}")
+        format!("{}{case}", self.scenario.title())
     }
 
     /// The name with the repetition, where there are several.
@@ -316,23 +316,11 @@ pub(super) fn result_of(outcome: &Value) -> &str {
     outcome.get("result").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The name of a case: its `name` or `id`, or the beginning of all of it.
-pub(super) fn name_of(case: &Value) -> String {
-    let own = ["name", "id"].iter().find_map(|key| {
-        let value = case.get(key)?;
-        matches!(value.kind(), threadline_lang::Type::Text | threadline_lang::Type::Int)
-            .then(|| value.to_string())
-    });
-    let text = own.or_else(|| case.as_str().map(str::to_owned));
-    let text = text.unwrap_or_else(|| case.to_json(JsonStyle::Compact));
-    diag::words::shorten(&diag::words::one_line(&text), CASE_CHARS).into_owned()
-}
-
 /// Reads what came of the scenarios of a run.
 pub(super) fn read(history: &History<'_>) -> Result<TestedFile, CommandFailure> {
     let mut reader = ResultReader::new(history);
     history.each(|_, event| reader.take(event))?;
-    Ok(reader.finish())
+    reader.finish()
 }
 
 struct ResultReader<'h, 'r> {
@@ -342,6 +330,8 @@ struct ResultReader<'h, 'r> {
     executions: BTreeMap<Address, (EcoString, TestExecution)>,
     /// How the items ended that are cases with several repetitions, with their nodes.
     repeated: BTreeMap<Address, (EcoString, Status, String)>,
+    /// The lists of cases, with the number of them.
+    lists: BTreeMap<EcoString, (Address, Seq, u64)>,
     /// The scenarios that were skipped or have failed as a whole.
     nodes: BTreeMap<EcoString, (Status, String, Address)>,
     outcome: Option<Outcome>,
@@ -355,6 +345,7 @@ impl<'h, 'r> ResultReader<'h, 'r> {
             cases: BTreeMap::new(),
             executions: BTreeMap::new(),
             repeated: BTreeMap::new(),
+            lists: BTreeMap::new(),
             nodes: BTreeMap::new(),
             outcome: None,
             times: None,
@@ -373,6 +364,9 @@ impl<'h, 'r> ResultReader<'h, 'r> {
         let levels = if scenario.times > 1 { 2 } else { 1 };
         let around: Vec<Address> = event.at.items_around().collect();
         if around.is_empty() {
+            if let EventKind::Expanded { count, .. } = &event.kind {
+                self.lists.insert(scenario.node.clone(), (event.at.clone(), event.seq, *count));
+            }
             if let EventKind::Finished { output, .. }
             | EventKind::Unresolved { output, .. }
             | EventKind::Skipped { output, .. } = &event.kind
@@ -566,7 +560,31 @@ impl<'h, 'r> ResultReader<'h, 'r> {
         Ok(())
     }
 
-    fn finish(mut self) -> TestedFile {
+    /// The cases that have not begun when the run stopped, behind those that have.
+    fn unbegun(&self, scenario: &Scenario, begun: &[TriedCase]) -> Result<Vec<TriedCase>, CommandFailure> {
+        let Some((list_at, list, count)) = self.lists.get(&scenario.node) else { return Ok(Vec::new()) };
+        if self.outcome.is_some() {
+            return Ok(Vec::new());
+        }
+        let begun: BTreeSet<&Address> = begun.iter().map(|case| &case.at).collect();
+        let mut cases = Vec::new();
+        for index in 0..*count {
+            let at = list_at.item(index);
+            if begun.contains(&at) {
+                continue;
+            }
+            let mut case = self.case(scenario, at, Vec::new());
+            case.untried = STOPPED_BEFORE.to_owned();
+            if scenario.has_cases && case.case.is_none() {
+                let value = self.history.item(ItemRef { list: *list, index })?;
+                case.case = Some((case_name(&value), value));
+            }
+            cases.push(case);
+        }
+        Ok(cases)
+    }
+
+    fn finish(mut self) -> Result<TestedFile, CommandFailure> {
         let (history, plan) = (self.history, &self.history.plan);
         let mut by_node: BTreeMap<EcoString, Vec<TestExecution>> = BTreeMap::new();
         for (node, execution) in std::mem::take(&mut self.executions).into_values() {
@@ -593,8 +611,10 @@ impl<'h, 'r> ResultReader<'h, 'r> {
                     cases.push(case);
                 }
             }
-            let not_reached =
-                || (Status::Cancelled, "the run stopped before it was tried".to_owned(), Address::root());
+            let unbegun = self.unbegun(scenario, &cases[first..])?;
+            cases.extend(unbegun);
+            cases[first..].sort_by_key(|case| case.at.items().collect::<Vec<_>>());
+            let not_reached = || (Status::Cancelled, STOPPED_BEFORE.to_owned(), Address::root());
             let (status, reason, at) = self.nodes.get(&scenario.node).cloned().unwrap_or_else(not_reached);
             if cases.len() > first || status == Status::Completed && chooses_cases(plan, scenario) {
                 continue;
@@ -609,6 +629,7 @@ impl<'h, 'r> ResultReader<'h, 'r> {
             };
             cases.push(case);
         }
+        number_equal_names(&mut cases);
         for case in cases.iter_mut().filter(|case| !case.executions.is_empty()) {
             let worst = case.executions.iter().map(|execution| execution.result).max();
             // Of several repetitions so many have passed as were asked for.
@@ -616,7 +637,7 @@ impl<'h, 'r> ResultReader<'h, 'r> {
             case.result = worst.filter(|_| !is_enough).unwrap_or(TestResult::Passed);
         }
         let (first, end) = self.times.unwrap_or_default();
-        TestedFile {
+        Ok(TestedFile {
             file: history.started.file.to_string(),
             run: history.info.id.to_string(),
             workflow: history.started.workflow.to_string(),
@@ -624,7 +645,7 @@ impl<'h, 'r> ResultReader<'h, 'r> {
             started_at: history.info.started_at.clone(),
             duration_ms: u64::try_from(end - first).unwrap_or(0),
             cases,
-        }
+        })
     }
 
     fn case(&self, scenario: &Scenario, item: Address, executions: Vec<TestExecution>) -> TriedCase {
@@ -632,13 +653,42 @@ impl<'h, 'r> ResultReader<'h, 'r> {
         TriedCase {
             scenario: scenario.clone(),
             place: (file.to_owned(), line, column),
-            case: self.cases.get(&item).map(|case| (name_of(case), case.clone())),
+            case: self.cases.get(&item).map(|case| (case_name(case), case.clone())),
             at: item,
             result: TestResult::NotRun,
             untried: String::new(),
             executions,
         }
     }
+}
+
+/// The steps that ask targets, each with its scenario.
+pub(super) fn target_steps(plan: &Plan) -> impl Iterator<Item = (&Step, &Scenario)> {
+    let capture = |step: &Step| step.capture.as_ref().is_some_and(|capture| capture.value == "reply");
+    let scenario = |number: &str| {
+        let node = number.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)?;
+        let step = plan.lists.first()?.steps.get(node)?;
+        let id = &plan.steps[*step as usize].step.id.as_ref()?.value;
+        plan.workflow.scenarios.iter().find(|scenario| scenario.node == *id)
+    };
+    let asking = plan.steps.iter().filter(move |planned| capture(&planned.step));
+    asking.filter_map(move |planned| Some((&*planned.step, scenario(&planned.number)?)))
+}
+
+/// Tells cases of one scenario with the same name apart: all but the first say which row they are.
+fn number_equal_names(cases: &mut [TriedCase]) {
+    let mut known = BTreeSet::new();
+    for case in cases {
+        let Some((name, _)) = &mut case.case else { continue };
+        if !known.insert((case.scenario.node.clone(), name.clone())) {
+            *name = numbered(name, &case.at);
+        }
+    }
+}
+
+/// The name of a case that another one has, too.
+pub(super) fn numbered(name: &str, at: &Address) -> String {
+    format!("{name} (row {})", at.items().next().map_or(0, |index| index + 1))
 }
 
 /// The result of a case of which nothing was tried.
@@ -650,6 +700,9 @@ fn untried_result(status: Status) -> TestResult {
     }
 }
 
+/// Why a case was not tried.
+const STOPPED_BEFORE: &str = "the run stopped before it was tried";
+
 /// Why a scenario with an empty table is an error: it would pass whatever the target does.
 const NO_CASES: &str = "there are no cases: the source of `cases` is empty";
 
@@ -657,7 +710,8 @@ const NO_CASES: &str = "there are no cases: the source of `cases` is empty";
 fn chooses_cases(plan: &Plan, scenario: &Scenario) -> bool {
     plan.steps.iter().map(|planned| &planned.step).any(|step| {
         let is_it = step.id.as_ref().is_some_and(|id| id.value == scenario.node);
-        is_it && matches!(&step.action, Action::ForEach(each) if each.filter.is_some())
+        is_it
+            && matches!(&step.action, Action::ForEach(each) if each.filter.is_some() || each.named.is_some())
     })
 }
 

@@ -133,6 +133,10 @@ impl TextReport {
                 self.push_tree(tree, 2);
             }
         }
+        let opinions: Vec<String> = execution.opinions().map(opinion_text).collect();
+        if !opinions.is_empty() {
+            self.push_block("judges", &opinions.join("\n"));
+        }
         if let Some(error) = execution.error.as_deref().filter(|_| !told) {
             self.push_block("error", error);
         }
@@ -273,7 +277,7 @@ impl TextReport {
         }
         for file in report.files.iter().filter(|file| file.outcome.is_none()) {
             let run = &file.run;
-            self.line(format_args!("note: run {run} stopped; `threadline resume {run}` goes on"));
+            self.line(format_args!("note: run {run} stopped; `threadline test --resume {run}` goes on"));
         }
     }
 
@@ -281,6 +285,21 @@ impl TextReport {
     fn width(&self, taken: usize) -> usize {
         self.columns.saturating_sub(taken).max(MIN_WIDTH)
     }
+}
+
+/// What a judge said of an answer, in one line.
+pub(super) fn opinion_text(opinion: &Value) -> String {
+    let text = |key: &str| opinion.get(key).map(ToString::to_string).unwrap_or_default();
+    let count = |key: &str| opinion.get(key).and_then(Value::as_i64).unwrap_or(0);
+    let mut said = match (count("yes"), count("no")) {
+        (1, 0) => "yes".to_owned(),
+        (0, 1) => "no".to_owned(),
+        (yes, no) => format!("yes {yes}, no {no}"),
+    };
+    let is_flaky = opinion.get("flaky").and_then(Value::as_bool) == Some(true);
+    said.push_str(if is_flaky { ", flaky" } else { "" });
+    said.push_str(if count("misquoted") > 0 { ", misquoted" } else { "" });
+    format!("{} on “{}”: {said}: {}", text("judge"), text("question"), text("reason"))
 }
 
 /// The mark of a line of a tree, in its color.

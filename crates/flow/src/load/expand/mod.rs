@@ -84,6 +84,7 @@ struct Expander<'f> {
 
 impl Expander<'_> {
     fn expand_file(&mut self, root: TreeNode) -> TreeNode {
+        let root = self.with_listed_scenarios(root);
         if root.value.as_object().is_none() {
             return root;
         }

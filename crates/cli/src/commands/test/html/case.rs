@@ -335,7 +335,7 @@ fn write_tree(out: &mut String, tree: &Value) {
 
 /// What judges said, those that disagree with themselves marked.
 fn write_opinions(out: &mut String, execution: &TestExecution) {
-    let opinions: Vec<&Value> = execution.checks.iter().flat_map(TestCheck::opinions).collect();
+    let opinions: Vec<&Value> = execution.opinions().collect();
     if opinions.is_empty() {
         return;
     }
@@ -360,7 +360,8 @@ fn write_opinions(out: &mut String, execution: &TestExecution) {
         }
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{said}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td data-label=\"said\">{said}</td><td data-label=\"question\">{}</td><td \
+             data-label=\"reason\">{}</td></tr>",
             text("judge"),
             text("question"),
             text("reason")

@@ -1150,11 +1150,11 @@ pub(crate) struct TestArguments {
     /// Try one part of the cases: `2/5` is the second of five
     #[arg(long, value_name = "PART/PARTS", value_parser = parse_shard)]
     pub(crate) shard: Option<(u64, u64)>,
-    /// Continue a run of scenarios that stopped, and report it; one that has ended is only reported
+    /// Continue a run of scenarios that stopped, and report it; one that has ended is only reported. Can be repeated
     #[arg(long, value_name = "RUN", conflicts_with_all = ["filter", "tag", "shard", "files", "target", "record", "replay",
         "failed", "watch"],
         add = ArgValueCompleter::new(completion::runs))]
-    pub(crate) resume: Option<String>,
+    pub(crate) resume: Vec<String>,
     /// What to do with steps that were running when Threadline was killed. Overrides their `on_crash`
     #[arg(long, value_name = "WHAT", requires = "resume")]
     pub(crate) in_flight: Option<InFlightDecision>,

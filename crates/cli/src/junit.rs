@@ -6,6 +6,8 @@ use std::time::Duration;
 /// The cases of one file or run.
 pub(crate) struct TestSuite {
     pub(crate) name: String,
+    /// What else is to be known of it, by name.
+    pub(crate) properties: Vec<(&'static str, String)>,
     pub(crate) cases: Vec<TestCase>,
 }
 
@@ -14,6 +16,8 @@ pub(crate) struct TestCase {
     /// How long it took, if that was measured.
     pub(crate) time: Option<Duration>,
     pub(crate) outcome: TestOutcome,
+    /// What was said, where the outcome does not have it; empty for nothing.
+    pub(crate) output: String,
 }
 
 pub(crate) enum TestOutcome {
@@ -44,14 +48,26 @@ pub(crate) fn junit(suites: &[TestSuite]) -> String {
         let skipped = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Skipped(_))).count();
         let skipped = if skipped == 0 { String::new() } else { format!(" skipped=\"{skipped}\"") };
         let _ = writeln!(out, "  <testsuite name=\"{name}\" {}{skipped}>", counts(&cases));
+        if !suite.properties.is_empty() {
+            out.push_str("    <properties>\n");
+            for (name, value) in &suite.properties {
+                let _ = writeln!(out, "      <property name=\"{name}\" value=\"{}\"/>", xml(value));
+            }
+            out.push_str("    </properties>\n");
+        }
         for case in cases {
             let _ = write!(out, "    <testcase classname=\"{name}\" name=\"{}\"", xml(&case.name));
             if let Some(time) = case.time {
                 let _ = write!(out, " time=\"{:.3}\"", time.as_secs_f64());
             }
             let (element, TestTrouble { message, text }) = match &case.outcome {
-                TestOutcome::Passed => {
+                TestOutcome::Passed if case.output.is_empty() => {
                     out.push_str("/>\n");
+                    continue;
+                }
+                TestOutcome::Passed => {
+                    let output = xml(&case.output);
+                    let _ = writeln!(out, ">\n      <system-out>{output}</system-out>\n    </testcase>");
                     continue;
                 }
                 TestOutcome::Skipped(reason) => {

@@ -119,7 +119,9 @@ impl ExchangeFiles {
             return None;
         }
         let stem = file_stem(plan, &key.at);
-        let place = format!("{}/{stem}.json", self.shown);
+        // The names of the files of scenarios are nothing that anybody wrote.
+        let is_of_scenario = scenario_of(plan, &key.at).is_some();
+        let place = if is_of_scenario { self.shown.clone() } else { format!("{}/{stem}.json", self.shown) };
         let number = numbers(key, item_attempt);
         let entries = self.entries(&stem);
         // Of the cases of a scenario only some may be tried now, and then they have other numbers.
@@ -141,6 +143,11 @@ impl ExchangeFiles {
             fitting.map(pair).collect()
         });
         let entries = entries.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound if is_of_scenario => {
+                format!(
+                    "nothing is recorded in `{place}` for this scenario; `threadline test --record` does it"
+                )
+            }
             io::ErrorKind::NotFound => format!("nothing is recorded in `{place}`; {}", self.known()),
             _ => format!("`{place}` cannot be read: {}", crate::project::plain(&error)),
         });
@@ -153,7 +160,7 @@ impl ExchangeFiles {
     fn entries_of_other_cases(&self, plan: &Plan, at: &Address, stem: &str) -> Vec<Value> {
         let is_part =
             scenario_of(plan, at).is_some_and(|outer| match &plan.steps[outer as usize].step.action {
-                Action::ForEach(each) => each.filter.is_some(),
+                Action::ForEach(each) => each.filter.is_some() || each.named.is_some(),
                 _ => false,
             });
         let Some((label, items)) = stem.split_once('@').filter(|_| is_part) else { return Vec::new() };

@@ -165,9 +165,14 @@ impl RunReport {
             let message = "the run stopped before its end".to_owned();
             let text = format!("`threadline resume {}` goes on", self.run);
             let outcome = TestOutcome::Errored(TestTrouble { message, text });
-            cases.push(TestCase { name: format!("run {}", self.run), time: None, outcome });
+            cases.push(TestCase {
+                name: format!("run {}", self.run),
+                time: None,
+                outcome,
+                output: String::new(),
+            });
         }
-        junit(&[TestSuite { name: self.workflow.clone(), cases }])
+        junit(&[TestSuite { name: self.workflow.clone(), properties: Vec::new(), cases }])
     }
 
     fn failed(&self) -> impl Iterator<Item = &ReportedExecution> {
@@ -275,7 +280,7 @@ impl ReportedExecution {
                 text: self.text(),
             }),
         };
-        TestCase { name: self.name.clone(), time: Some(self.time), outcome }
+        TestCase { name: self.name.clone(), time: Some(self.time), outcome, output: String::new() }
     }
 
     /// The place of the step, the whole error, and the end of what the step printed.

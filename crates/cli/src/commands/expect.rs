@@ -230,7 +230,7 @@ fn suite(file: &str, outcomes: &[ExpectationOutcome]) -> TestSuite {
             ExpectationAnswer::Unmet => TestOutcome::Failed(trouble()),
             ExpectationAnswer::NotEvaluable => TestOutcome::Errored(trouble()),
         };
-        TestCase { name: outcome.name.to_string(), time: None, outcome: answer }
+        TestCase { name: outcome.name.to_string(), time: None, outcome: answer, output: String::new() }
     };
-    TestSuite { name: file.to_owned(), cases: outcomes.iter().map(case).collect() }
+    TestSuite { name: file.to_owned(), properties: Vec::new(), cases: outcomes.iter().map(case).collect() }
 }

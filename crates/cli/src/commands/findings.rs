@@ -163,9 +163,13 @@ pub(super) fn suites(files: &[CheckedFile]) -> String {
                 text: errors.iter().map(line).collect(),
             }),
         };
-        TestCase { name: checked.file.name().to_owned(), time: None, outcome }
+        TestCase { name: checked.file.name().to_owned(), time: None, outcome, output: String::new() }
     });
-    junit(&[TestSuite { name: "threadline check".to_owned(), cases: cases.collect() }])
+    junit(&[TestSuite {
+        name: "threadline check".to_owned(),
+        properties: Vec::new(),
+        cases: cases.collect(),
+    }])
 }
 
 fn line(placed: &PlacedProblem<'_>) -> String {

@@ -650,7 +650,11 @@ fn event_fields(kind: &str) -> Value {
             ("spent?", spent("what it has spent on agents", false)),
         ],
         "resumed" => {
-            vec![("failed?", flag("whether failed items are done again")), ("budgets?", budgets())]
+            vec![
+                ("failed?", flag("whether failed items are done again")),
+                ("budgets?", budgets()),
+                ("jobs?", number("how many steps may run at once from now on, if it is another number")),
+            ]
         }
         "run_ended" => vec![
             ("outcome", outcome()),

@@ -1,6 +1,7 @@
 //! The page that `threadline test --report html=FILE` writes: what is in it, and what a browser makes of it.
 
 #![expect(clippy::unwrap_used, reason = "a page that cannot be read fails the test")]
+#![expect(clippy::print_stdout, reason = "a test that leaves something out says so")]
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -102,11 +103,27 @@ impl Browser {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let paths = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
         let found = paths.into_iter().find(|path| path.is_file());
+        if found.is_none() {
+            println!("left out: there is no browser among {names:?}");
+        }
         found.map(Self)
     }
 
     /// The page as it is after its script has run.
     fn page(&self, project: &Project, hash: &str) -> String {
+        self.opened(project, "page.html", hash, &[])
+    }
+
+    /// The same of a copy of the page with a script of the test at its end.
+    fn scripted(&self, project: &Project, script: &str, options: &[&str]) -> String {
+        let page = project.read("page.html").unwrap();
+        let nonce = page.split("<script nonce=\"").nth(1).unwrap().split('"').next().unwrap();
+        let script = format!("<script nonce=\"{nonce}\">{script}</script></body>");
+        project.write("scripted.html", page.replace("</body>", &script).as_bytes());
+        self.opened(project, "scripted.html", "", options)
+    }
+
+    fn opened(&self, project: &Project, file: &str, hash: &str, options: &[&str]) -> String {
         let mut command = Command::new(&self.0);
         let data = project.path().join("browser");
         command.args([
@@ -121,8 +138,9 @@ impl Browser {
             "--virtual-time-budget=10000",
             "--dump-dom",
         ]);
+        command.args(options);
         command.arg(format!("--user-data-dir={}", data.display()));
-        command.arg(format!("file://{}{hash}", project.path().join("page.html").display()));
+        command.arg(format!("file://{}{hash}", project.path().join(file).display()));
         command.env("HOME", project.path()).stdin(Stdio::null());
         let output = command.output().unwrap();
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -142,7 +160,11 @@ impl Browser {
 
     /// The ids of the cases that the page shows, and of those that are open.
     fn shown(&self, project: &Project, hash: &str) -> (Vec<String>, Vec<String>) {
-        let cases = Self::cases(&self.page(project, hash));
+        Self::shown_in(&self.page(project, hash))
+    }
+
+    fn shown_in(page: &str) -> (Vec<String>, Vec<String>) {
+        let cases = Self::cases(page);
         assert_eq!(cases.len(), 8, "{cases:?}");
         let ids = |wanted: &dyn Fn(&BrowserCase) -> bool| -> Vec<String> {
             cases.iter().filter(|case| wanted(case)).map(|case| case.id.clone()).collect()
@@ -169,4 +191,50 @@ fn a_browser_filters_and_opens_what_a_link_says() {
     let shown = browser.page(&project, "#result=failed");
     assert!(shown.contains("1 of 8 cases"), "{shown}");
     assert!(shown.contains("data-result=\"failed\" aria-pressed=\"true\""), "{shown}");
+}
+
+#[test]
+fn a_browser_clicks_a_filter_and_opens_a_failure() {
+    let Some(browser) = Browser::find() else { return };
+    let project = support();
+    page_of(&project, &[]);
+    let click = "const click = selector => document.querySelector(selector).click();";
+    let failed = "click('.chip[data-result=failed]');";
+    let open = "click('details.case:not([hidden]) > summary');";
+    let shown = browser.scripted(&project, &format!("{click}{failed}"), &[]);
+    assert_eq!(Browser::shown_in(&shown), (vec!["case-1-2".to_owned()], vec![]));
+    let shown = browser.scripted(&project, &format!("{click}{failed}{open}"), &[]);
+    assert_eq!(Browser::shown_in(&shown), (vec!["case-1-2".to_owned()], vec!["case-1-2".to_owned()]));
+    // A second click takes the filter away again.
+    let shown = browser.scripted(&project, &format!("{click}{failed}{failed}"), &[]);
+    assert_eq!(Browser::shown_in(&shown).0.len(), 8);
+}
+
+/// Nothing on the page is wider than a telephone, whatever is open.
+#[test]
+fn a_narrow_browser_scrolls_in_one_direction() {
+    let Some(browser) = Browser::find() else { return };
+    let project = support();
+    page_of(&project, &[]);
+    let script = "document.querySelectorAll('details').forEach(part => { part.open = true; });\
+                  const wide = [...document.querySelectorAll('.judges, .judges *, .say, .checks *, .command *')]\
+                    .filter(part => part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0\
+                      && getComputedStyle(part).display !== 'inline');\
+                  document.body.dataset.measured = [innerWidth, document.documentElement.scrollWidth,\
+                    wide.map(part => part.tagName + '.' + part.className).join(' ')].join('|');";
+    for width in ["375", "1200"] {
+        // A window is never narrower than 500 pixels, so the page is measured at half of its size.
+        let options = match width {
+            "375" => ["--window-size=750,1600", "--force-device-scale-factor=2"],
+            _ => ["--window-size=1200,900", "--force-device-scale-factor=1"],
+        };
+        let shown = browser.scripted(&project, script, &options);
+        let measured = shown.split("data-measured=\"").nth(1).unwrap().split('"').next().unwrap();
+        let [inner, scrolled, wide] = measured.split('|').collect::<Vec<_>>()[..] else {
+            panic!("{measured}")
+        };
+        println!("{width}: a window of {inner}, the page has {scrolled}, too wide: {wide}");
+        assert!(scrolled.parse::<u32>().unwrap() <= inner.parse::<u32>().unwrap(), "{measured}");
+        assert_eq!(wide, "", "at {width}");
+    }
 }

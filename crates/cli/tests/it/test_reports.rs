@@ -157,7 +157,7 @@ type ElementRule = (&'static str, &'static [&'static str], &'static [&'static st
 
 /// What the schema that Jenkins publishes for `JUnit` allows: an element, its attributes, those of them that it
 /// needs, and the elements in it.
-const JUNIT: [ElementRule; 6] = [
+const JUNIT: [ElementRule; 10] = [
     ("testsuites", &["name", "time", "tests", "failures", "errors"], &[], &["testsuite"]),
     (
         "testsuite",
@@ -171,6 +171,10 @@ const JUNIT: [ElementRule; 6] = [
         &["name"],
         &["skipped", "error", "failure", "system-out", "system-err"],
     ),
+    ("properties", &[], &[], &["property"]),
+    ("property", &["name", "value"], &["name", "value"], &[]),
+    ("system-out", &[], &[], &[]),
+    ("system-err", &[], &[], &[]),
     ("failure", &["type", "message"], &[], &[]),
     ("error", &["type", "message"], &[], &[]),
     ("skipped", &["type", "message"], &[], &[]),
@@ -180,6 +184,11 @@ const JUNIT: [ElementRule; 6] = [
 fn check_junit(xml: &str) {
     let tag = regex::Regex::new(r#"<(/?)([a-z-]+)((?: [a-z]+="[^"<>]*")*)\s*(/?)>"#).unwrap();
     let attribute = regex::Regex::new(r#" ([a-z]+)="([^"]*)""#).unwrap();
+    let reference = regex::Regex::new("&(amp|lt|gt|quot|apos);").unwrap();
+    // What XML 1.0 lets nobody write, not even escaped.
+    let has_control =
+        |char: char| char.is_control() && !matches!(char, '\n' | '\t' | '\r' | '\u{7f}'..='\u{9f}');
+    assert!(!xml.contains(has_control), "{xml:?}");
     let body = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
     let mut open: Vec<&str> = Vec::new();
     let mut end = 0;
@@ -187,7 +196,10 @@ fn check_junit(xml: &str) {
         let whole = found.get(0).unwrap();
         let between = &body[end..whole.start()];
         assert!(!between.contains(['<', '>']), "{between}");
-        let takes_text = matches!(open.last(), Some(&"failure" | &"error" | &"skipped"));
+        assert!(reference.replace_all(between, "").find('&').is_none(), "{between}");
+        assert!(reference.replace_all(whole.as_str(), "").find('&').is_none(), "{}", whole.as_str());
+        let takes_text =
+            matches!(open.last(), Some(&"failure" | &"error" | &"skipped" | &"system-out" | &"system-err"));
         assert!(takes_text || between.trim().is_empty(), "text in {open:?}: {between}");
         end = whole.end();
         let name = found.get(2).unwrap().as_str();
@@ -234,6 +246,34 @@ fn the_report_for_ci_systems_is_as_jenkins_wants_it() {
     // What could not be evaluated, and what could not be asked, is no failure of the target.
     assert_eq!(xml.matches("<error message=").count(), 2, "{xml}");
     assert!(xml.contains("│ no connection"), "{xml}");
+    assert!(xml.contains("<property name=\"file\" value=\"support.test.yaml\"/>"), "{xml}");
+    assert!(xml.contains("<property name=\"run\" value=\""), "{xml}");
+    assert!(
+        xml.contains("<system-out>prompt: What is open?\nanswer: Hello, What is open?\n</system-out>"),
+        "{xml}"
+    );
+}
+
+/// Whatever a target says, in every place that a report has for it.
+#[test]
+fn hostile_texts_are_texts_in_the_report_for_ci_systems() {
+    let project = Project::new();
+    let hostile = "</system-out></failure>]]>&amp;<!-- \"'\u{1b}[31m\u{0}\u{7}\u{fffe}\r\n--> end";
+    project.write("answer", hostile.as_bytes());
+    let name = serde_json::to_string("<a & \"b\">").unwrap();
+    let text = format!(
+        "name: {name}\ntarget: {{argv: [cat, answer]}}\nscenarios:\n  good: {{name: {name}, prompt: {name}, expectations: \
+         {{shouldContain: end}}}}\n  bad: {{name: {name}, cases: [{{name: {name}}}], prompt: {name}, expectations: \
+         {{shouldContain: {name}}}}}\n  broken: {{target: {{shell: \"cat answer >&2; exit 1\"}}, prompt: {name}, \
+         expectations: {{shouldContain: x}}}}\n  later: {{skip: {name}, prompt: x, expectations: {{shouldContain: x}}}}\n"
+    );
+    project.write("h.test.yaml", text.as_bytes());
+    let xml = tested(&project, &["--format", "junit"], 1).stdout;
+    check_junit(&xml);
+    for element in ["<system-out>", "<failure ", "<error ", "<skipped ", "<property "] {
+        assert!(xml.contains(element), "no {element}: {xml}");
+    }
+    assert!(xml.contains("&lt;a &amp; &quot;b&quot;&gt;") && xml.contains("]]&gt;&amp;amp;&lt;!--"), "{xml}");
 }
 
 fn on_github(project: &Project, arguments: &[&str]) -> Output {
@@ -278,6 +318,31 @@ fn a_job_of_github_gets_annotations_and_a_summary_without_being_asked() {
     // A program that reads a document gets nothing else.
     let output = on_github(&project, &["test", "--format", "json"]);
     json(&String::from_utf8(output.stdout).unwrap());
+}
+
+/// A job may work in a folder of the repository, and GitHub looks for files by their paths in the repository.
+#[test]
+fn annotations_name_files_as_the_repository_does() {
+    let project = Project::new();
+    for (name, content) in [("support.test.yaml", SCENARIOS), ("judge.sh", JUDGE), ("coin.sh", COIN)] {
+        project.write(&format!("parts/bot/{name}"), content.as_bytes());
+    }
+    for (workspace, file) in [(".", "parts/bot/support.test.yaml"), ("parts", "bot/support.test.yaml")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
+        command.env("GITHUB_ACTIONS", "true").env("GITHUB_WORKSPACE", project.path().join(workspace));
+        command.args(["test", "--filter", "greets"]).current_dir(project.path().join("parts/bot"));
+        let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(printed.contains(&format!("::error file={file},line=16,col=9,")), "{printed}");
+    }
+}
+
+/// What judges said stands below what is unmet because of it.
+#[test]
+fn a_failure_has_what_judges_said() {
+    let project = support();
+    let outcome = tested(&project, &["support.test.yaml", "--filter", "friendly"], 1);
+    let judges = "  judges  judge on “is it friendly?”: yes: it greets\n          coin on “is it friendly?”: yes 1, no 1, flaky";
+    assert!(outcome.stdout.contains(judges), "{}", outcome.stdout);
 }
 
 /// Cases that answer what a file says, so that another time another answer comes.

@@ -291,7 +291,18 @@ impl Checker<'_> {
 
     /// A step in a sentence.
     pub(super) fn title(&self, step: StepNumber) -> String {
-        format!("step {}", self.plan.steps[step as usize].number)
+        let planned = &self.plan.steps[step as usize];
+        if self.scenario_around(step).is_none() {
+            return format!("step {}", planned.number);
+        }
+        // Nobody wrote the numbers of the steps that scenarios become.
+        match &planned.step.id {
+            Some(id) => format!("step `{}`", id.value),
+            None => {
+                let (line, _) = self.plan.workflow.file.line_column(planned.step.origin.span.range().start);
+                format!("the step in line {line}")
+            }
+        }
     }
 
     // ---- declarations ----------------------------------------------------------------------------------

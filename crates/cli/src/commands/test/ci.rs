@@ -28,9 +28,15 @@ fn suite(file: &TestedFile) -> TestSuite {
         let message = "the run stopped before its end".to_owned();
         let text = format!("`threadline test --resume {}` goes on", file.run);
         let outcome = TestOutcome::Errored(TestTrouble { message, text });
-        cases.push(TestCase { name: format!("run {}", file.run), time: None, outcome });
+        cases.push(TestCase {
+            name: format!("run {}", file.run),
+            time: None,
+            outcome,
+            output: String::new(),
+        });
     }
-    TestSuite { name: file.workflow.clone(), cases }
+    let properties = vec![("file", file.file.clone()), ("run", file.run.clone())];
+    TestSuite { name: file.workflow.clone(), properties, cases }
 }
 
 fn junit_case(file: &TestedFile, case: &TriedCase) -> TestCase {
@@ -44,7 +50,18 @@ fn junit_case(file: &TestedFile, case: &TriedCase) -> TestCase {
         }
     };
     let time = (!case.executions.is_empty()).then(|| Duration::from_millis(case.duration_ms()));
-    TestCase { name: case.name(), time, outcome }
+    // What a failure says has it.
+    let output = if case.result == TestResult::Passed { conversation(case) } else { String::new() };
+    TestCase { name: case.name(), time, outcome, output }
+}
+
+/// What was said in all executions of a case.
+fn conversation(case: &TriedCase) -> String {
+    let mut out = String::new();
+    for execution in &case.executions {
+        write_turns(&mut out, execution);
+    }
+    out
 }
 
 /// Why a case failed, in one line.
@@ -64,24 +81,7 @@ fn details(file: &TestedFile, case: &TriedCase) -> String {
     }
     // Writing into a text cannot fail.
     for execution in case.failures() {
-        if let Some(repetition) = execution.repetition {
-            let _ = writeln!(out, "\nrepetition {repetition}:");
-        }
-        for turn in &execution.turns {
-            let _ = writeln!(out, "prompt: {}", turn.prompt);
-            if let Some(answer) = &turn.answer {
-                let _ = writeln!(out, "answer: {}", answer_text(answer));
-                for call in tool_calls(answer) {
-                    let _ = writeln!(out, "tool: {}", call.text());
-                }
-            }
-            if let Some(error) = &turn.error {
-                let _ = writeln!(out, "error: {error}");
-                for line in &turn.printed {
-                    let _ = writeln!(out, "{line}");
-                }
-            }
-        }
+        write_turns(&mut out, execution);
         let has_error = execution.turns.iter().any(|turn| turn.error.is_some());
         for (check, outcome) in execution.unmet() {
             let place = check.place_of(outcome);
@@ -100,6 +100,29 @@ fn details(file: &TestedFile, case: &TriedCase) -> String {
         }
     }
     out
+}
+
+/// What was said in an execution, with the tools that were called.
+fn write_turns(out: &mut String, execution: &TestExecution) {
+    // Writing into a text cannot fail.
+    if let Some(repetition) = execution.repetition {
+        let _ = writeln!(out, "\nrepetition {repetition}:");
+    }
+    for turn in &execution.turns {
+        let _ = writeln!(out, "prompt: {}", turn.prompt);
+        if let Some(answer) = &turn.answer {
+            let _ = writeln!(out, "answer: {}", answer_text(answer));
+            for call in tool_calls(answer) {
+                let _ = writeln!(out, "tool: {}", call.text());
+            }
+        }
+        if let Some(error) = &turn.error {
+            let _ = writeln!(out, "error: {error}");
+            for line in &turn.printed {
+                let _ = writeln!(out, "{line}");
+            }
+        }
+    }
 }
 
 fn outcome_text(outcome: &Value) -> String {

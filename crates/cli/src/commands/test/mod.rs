@@ -71,9 +71,10 @@ pub(crate) fn test(call: &TestArguments) -> Result<(), CommandFailure> {
     if call.watch {
         return watch::watch(&session);
     }
-    let TriedFiles { tested, stopped, .. } = match &call.resume {
-        Some(run) => TriedFiles::of(session.go_on(run)?),
-        None => session.try_files(&session.files()?, false)?,
+    let TriedFiles { tested, stopped, .. } = if call.resume.is_empty() {
+        session.try_files(&session.files()?, false)?
+    } else {
+        session.go_on_with(&call.resume)?
     };
     session.report(&tested)?;
     if let Some(failure) = stopped {
@@ -121,13 +122,16 @@ enum Tried {
 }
 
 impl TriedFiles {
-    fn of(tried: Tried) -> Self {
+    /// Adds what came of one more file. Whether another one may be tried.
+    fn add(&mut self, tried: Tried) -> bool {
         match tried {
-            Tried::Ended(file) => Self { tested: vec![file], ..Self::default() },
+            Tried::Ended(file) => self.tested.push(file),
             Tried::Stopped(file, failure) => {
-                Self { tested: vec![file], stopped: Some(failure), ..Self::default() }
+                self.tested.push(file);
+                self.stopped = Some(failure);
             }
         }
+        self.stopped.is_none()
     }
 }
 
@@ -147,11 +151,10 @@ impl TestSession<'_> {
                 continue;
             };
             match self.try_file(file, selection) {
-                Ok(Tried::Ended(file)) => tried.tested.push(file),
-                Ok(Tried::Stopped(file, failure)) => {
-                    tried.tested.push(file);
-                    tried.stopped = Some(failure);
-                    break;
+                Ok(file) => {
+                    if !tried.add(file) {
+                        break;
+                    }
                 }
                 // Another file may have what was asked for.
                 Err(CommandFailure::NothingChosen) => {}
@@ -234,6 +237,17 @@ impl TestSession<'_> {
         report::print_note(&message);
     }
 
+    /// Continues runs one after the other.
+    fn go_on_with(&self, runs: &[String]) -> Result<TriedFiles, CommandFailure> {
+        let mut tried = TriedFiles::default();
+        for run in runs {
+            if !tried.add(self.go_on(run)?) {
+                break;
+            }
+        }
+        Ok(tried)
+    }
+
     /// Continues a run of scenarios that stopped. One that has ended is only reported.
     fn go_on(&self, run: &str) -> Result<Tried, CommandFailure> {
         let reader = reader(self.call.dir.as_deref())?;
@@ -261,7 +275,7 @@ impl TestSession<'_> {
     /// Compares files with the baseline, if there is one.
     fn compared<'r>(&'r self, files: &'r [TestedFile]) -> TestReport<'r> {
         // What a run that is continued was to try, its call said.
-        let is_chosen = self.call.failed || self.call.resume.is_some();
+        let is_chosen = self.call.failed || !self.call.resume.is_empty();
         let has_all_cases = !is_chosen && self.call.selection().is_all();
         let has_all_files = self.call.files.is_empty();
         let comparison =
@@ -494,7 +508,8 @@ impl ProgressLines {
                 if levels == 1 {
                     self.cases.remove(&item);
                 }
-                let reason = unmet.as_ref().map(|(_, reason)| reason.as_str()).or(ended.error.as_deref());
+                let error = ended.error.as_deref().map(results::of_case);
+                let reason = unmet.as_ref().map(|(_, reason)| reason.as_str()).or(error.as_deref());
                 Some(self.line(scenario, case, at, result, Some(ended.duration_ms), reason))
             }
             EventKind::Skipped { .. } if !at.is_in_items() => {

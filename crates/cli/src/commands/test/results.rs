@@ -447,7 +447,7 @@ impl<'h, 'r> ResultReader<'h, 'r> {
             EventKind::ItemEnded(ended) => {
                 let execution = self.execution(scenario, at);
                 execution.duration_ms = ended.duration_ms;
-                execution.error = ended.error.as_ref().map(ToString::to_string);
+                execution.error = ended.error.as_deref().map(of_case);
                 let failed_judge = execution.failed_judge.take().filter(|_| ended.status == Status::Failed);
                 if let Some(error) = failed_judge {
                     // What it was asked about is open because of that, and for no other reason.
@@ -722,5 +722,14 @@ fn is_ruling(capture: &str) -> bool {
 
 fn reason_of(output: &Output) -> String {
     let meta = |name: &str| output.meta.get(name);
-    meta(names::ERROR).or_else(|| meta(names::REASON)).map(ToString::to_string).unwrap_or_default()
+    let text = meta(names::ERROR).or_else(|| meta(names::REASON)).map(ToString::to_string);
+    text.as_deref().map(of_case).unwrap_or_default()
+}
+
+/// Why an execution failed, in the words of scenarios: to whoever tests, an item of a list is a case.
+pub(super) fn of_case(error: &str) -> String {
+    match error.strip_prefix("the item ") {
+        Some(rest) => format!("the case {rest}"),
+        None => error.to_owned(),
+    }
 }

@@ -49,7 +49,7 @@ pub fn choose<E>(
     let orders: Vec<KeyOrder> = each.sort_by.iter().map(order).collect();
     let selection = Selection {
         json_path: each.json_path.as_ref().map(|path| &path.value),
-        keep: each.filter.is_some().then_some(&mut keep),
+        keep: (each.filter.is_some() || each.named.is_some()).then_some(&mut keep),
         sort: (!orders.is_empty()).then_some((&mut keys, orders.as_slice())),
         distinct: each.distinct.is_some().then_some(&mut identity),
         offset: expansion.offset,

@@ -70,7 +70,7 @@ pub(super) struct StartedRun {
 }
 
 /// Gives the line that is printed of an event, in place of the usual one.
-pub(super) type LineMaker = Box<dyn FnMut(&Event) -> Option<String> + Send>;
+pub(super) type LineMaker = Box<dyn FnMut(&Event) -> Vec<String> + Send>;
 
 /// Makes what gives the lines of a run, when its plan is known.
 pub(super) type WatcherMaker<'m> = &'m dyn Fn(&Arc<Plan>) -> LineMaker;
@@ -491,7 +491,7 @@ impl<'a> RunLaunch<'a> {
                     let Notice::Event(event) = &notice else { return };
                     let mut reporter = locked(&reporter);
                     reporter.track(event);
-                    if let Some(line) = watcher(event) {
+                    for line in watcher(event) {
                         reporter.print(&line);
                     }
                 })

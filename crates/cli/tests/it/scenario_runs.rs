@@ -195,6 +195,15 @@ fn cases_of(project: &Project, report: &str) -> Vec<(String, String, usize)> {
     cases
 }
 
+/// How often each prompt was asked.
+fn times_asked(project: &Project) -> BTreeMap<String, usize> {
+    let mut times = BTreeMap::new();
+    for said in project.read("answered").unwrap_or_default().lines() {
+        *times.entry(said.to_owned()).or_default() += 1;
+    }
+    times
+}
+
 #[test]
 fn a_killed_test_goes_on_without_asking_again() {
     const TARGET: &str = "echo \"$1\" >> answered; KILLS; printf 'You said %s.' \"$1\"\n";
@@ -220,6 +229,8 @@ fn a_killed_test_goes_on_without_asking_again() {
         let jobs = 1 + random.below(4);
         let jobs = jobs.to_string();
         let mut printed: Vec<String> = Vec::new();
+        // How often each case that was told to be over had been asked by then.
+        let mut told: BTreeMap<String, usize> = BTreeMap::new();
         let mut killed = 0;
         for part in 0..1 + random.below(3) {
             let nth = 1 + random.below(executions);
@@ -229,6 +240,9 @@ fn a_killed_test_goes_on_without_asking_again() {
                 _ => &["test", "--resume", "last"],
             };
             let (names, was_killed) = run_until(&project, arguments, until);
+            let times = times_asked(&project);
+            let said = names.iter().map(|name| name.replace("table · row", "text"));
+            told.extend(said.filter_map(|said| Some((said.clone(), *times.get(&said)?))));
             printed.extend(names);
             if !was_killed {
                 break;
@@ -246,17 +260,11 @@ fn a_killed_test_goes_on_without_asking_again() {
         for name in printed.iter().chain(&last) {
             assert!(all_names.contains(name), "{what}: `{name}` is no name of {all_names:?}");
         }
-        let mut times: BTreeMap<String, usize> = BTreeMap::new();
-        for said in project.read("answered").unwrap_or_default().lines() {
-            *times.entry(said.to_owned()).or_default() += 1;
-        }
         let once: BTreeSet<&String> = printed.iter().collect();
         assert_eq!(once.len(), printed.len(), "{what}: a case has two lines: {printed:?}");
-        for name in once {
-            // What was told to be over is not asked again.
-            let said = name.replace("table · row", "text");
-            let repetition = said.starts_with("thrice");
-            assert!(repetition || times.get(&said) == Some(&1), "{what}: {said} was asked {times:?}");
+        let times = times_asked(&project);
+        for (said, then) in &told {
+            assert_eq!(times.get(said), Some(then), "{what}: `{said}` was over, and asked again");
         }
         let asked: usize = times.values().sum();
         let most = executions as usize + killed * jobs.parse::<usize>().expect("a number");

@@ -421,11 +421,16 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), CommandFailure
 /// Gives a line for each execution when it ends, with the names of cases that are known already.
 fn watcher(plan: &Arc<Plan>, is_shown: bool, cases: BTreeMap<Address, String>) -> LineMaker {
     let mut lines = ProgressLines { cases, ..ProgressLines::new(Arc::clone(plan)) };
-    Box::new(move |event: &Event| lines.take(&event.at, &event.kind).filter(|_| is_shown))
+    Box::new(move |event: &Event| {
+        let lines = lines.take(&event.at, &event.kind);
+        if is_shown { lines } else { Vec::new() }
+    })
 }
 
 struct ProgressLines {
     plan: Arc<Plan>,
+    /// The line of the run, until it is known that a case is tried.
+    heading: Option<String>,
     /// The cases that run, as far as their events hold them.
     cases: BTreeMap<Address, String>,
     /// The names of cases that were told, with the ids of their nodes.
@@ -452,6 +457,7 @@ impl ProgressLines {
         let reason_width = is_terminal.then(|| columns.saturating_sub(name_width + MARK_AND_TIME));
         Self {
             plan,
+            heading: None,
             cases: BTreeMap::new(),
             names: BTreeSet::new(),
             unmet: BTreeMap::new(),
@@ -460,10 +466,21 @@ impl ProgressLines {
         }
     }
 
-    fn take(&mut self, at: &Address, kind: &EventKind) -> Option<String> {
+    fn take(&mut self, at: &Address, kind: &EventKind) -> Vec<String> {
         if let EventKind::RunStarted(started) = kind {
-            return Some(format!("{}  run {}", visible(&started.workflow), started.run));
+            let heading = format!("{}  run {}", visible(&started.workflow), started.run);
+            if results::chooses_by_name(&self.plan) {
+                self.heading = Some(heading);
+                return Vec::new();
+            }
+            return vec![heading];
         }
+        let line = self.line_of(at, kind);
+        if line.is_some() { self.heading.take().into_iter().chain(line).collect() } else { Vec::new() }
+    }
+
+    /// The line for an event that ends an execution.
+    fn line_of(&mut self, at: &Address, kind: &EventKind) -> Option<String> {
         let plan = Arc::clone(&self.plan);
         let step = at.step(&plan)?;
         let outer = at.outermost()?.step(&plan)?;

@@ -706,6 +706,13 @@ const STOPPED_BEFORE: &str = "the run stopped before it was tried";
 /// Why a scenario with an empty table is an error: it would pass whatever the target does.
 const NO_CASES: &str = "there are no cases: the source of `cases` is empty";
 
+/// Whether it depends on the names of cases which of them are tried.
+pub(super) fn chooses_by_name(plan: &Plan) -> bool {
+    plan.steps
+        .iter()
+        .any(|planned| matches!(&planned.step.action, Action::ForEach(each) if each.named.is_some()))
+}
+
 /// Whether only some cases of a scenario are tried.
 fn chooses_cases(plan: &Plan, scenario: &Scenario) -> bool {
     plan.steps.iter().map(|planned| &planned.step).any(|step| {

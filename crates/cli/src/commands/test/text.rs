@@ -292,6 +292,7 @@ pub(super) fn opinion_text(opinion: &Value) -> String {
     let text = |key: &str| opinion.get(key).map(ToString::to_string).unwrap_or_default();
     let count = |key: &str| opinion.get(key).and_then(Value::as_i64).unwrap_or(0);
     let mut said = match (count("yes"), count("no")) {
+        (0, 0) => "no vote".to_owned(),
         (1, 0) => "yes".to_owned(),
         (0, 1) => "no".to_owned(),
         (yes, no) => format!("yes {yes}, no {no}"),

@@ -21,6 +21,7 @@ use crate::fields::{ActionName, Form, KeyKind, KeySpec, ObjectSpec, REPEAT, SCEN
 use crate::forms;
 use crate::load::read::{head, shown, span_of, unknown_key};
 use crate::model::Scenario;
+use crate::problem::Problem;
 
 /// The keys that make a file a set of scenarios.
 const MARKS: [&str; 7] = ["scenarios", "target", "targets", "prompt", "expectations", "cases", "judges"];
@@ -93,6 +94,10 @@ impl Expander<'_> {
         }
         if nodes.is_empty() {
             self.incomplete = true;
+        }
+        if self.problems.iter().any(Problem::is_error) {
+            // Whoever has to correct the file first is not told what else to think of.
+            self.problems.retain(|problem| problem.id != Check::NothingExpected.id());
         }
         let nodes = self.make_object(nodes, span);
         kept.push(("nodes".into(), TreeEntry::made(span, nodes)));

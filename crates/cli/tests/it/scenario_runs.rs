@@ -221,8 +221,8 @@ fn a_killed_test_goes_on_without_asking_again() {
     println!("THREADLINE_SEED={seed}");
     let mut random = Random::new(seed);
     let mut kills: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
-    let rounds = if is_long() { 200 } else { 12 };
-    let executions = (CASES + 4) as u64;
+    let rounds = if is_long() { 200 } else { 16 };
+    let executions = CASES + 4;
     for round in 0..rounds {
         let project = to_be_killed();
         project.write("target.sh", target.as_bytes());
@@ -233,7 +233,7 @@ fn a_killed_test_goes_on_without_asking_again() {
         let mut told: BTreeMap<String, usize> = BTreeMap::new();
         let mut killed = 0;
         for part in 0..1 + random.below(3) {
-            let nth = 1 + random.below(executions);
+            let nth = 1 + random.below(executions as u64);
             let until = if random.below(2) == 0 { KillAt::Lines(nth) } else { KillAt::Asked(nth) };
             let arguments: &[&str] = match part {
                 0 => &["test", "w.test.yaml", "-j", &jobs],
@@ -267,7 +267,7 @@ fn a_killed_test_goes_on_without_asking_again() {
             assert_eq!(times.get(said), Some(then), "{what}: `{said}` was over, and asked again");
         }
         let asked: usize = times.values().sum();
-        let most = executions as usize + killed * jobs.parse::<usize>().expect("a number");
+        let most = executions + killed * jobs.parse::<usize>().expect("a number");
         assert!(asked <= most, "{what}: {asked} were asked, of {executions} with {killed} kills");
     }
     println!("kills by the number of cases that were over: after a line, while a target answered");

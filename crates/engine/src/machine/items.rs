@@ -247,7 +247,7 @@ impl Machine {
         };
         let parallel = if pool == ItemPool::Around { parallel.min(self.pool.most) } else { parallel };
         let items = ItemQueue::new(seq, count, parallel, rules, self.time);
-        active.items = Some(ItemQueue { chosen, acts, pool, ..items });
+        active.items = Some(ItemQueue { pool, acts, chosen, ..items });
         self.more_items(at)
     }
 

@@ -142,7 +142,7 @@ impl ExpectationLoader<'_> {
             let (value, node) = (&entry.node.value, &entry.node);
             match key {
                 "name" | "description" | "rejectionReason" if value.as_str().is_none() => {
-                    self.wrong_type(key, "text", node)
+                    self.wrong_type(key, "text", node);
                 }
                 "weight" => {
                     let number =

@@ -296,13 +296,11 @@ impl Checker<'_> {
             return format!("step {}", planned.number);
         }
         // Nobody wrote the numbers of the steps that scenarios become.
-        match &planned.step.id {
-            Some(id) => format!("step `{}`", id.value),
-            None => {
-                let (line, _) = self.plan.workflow.file.line_column(planned.step.origin.span.range().start);
-                format!("the step in line {line}")
-            }
+        if let Some(id) = &planned.step.id {
+            return format!("step `{}`", id.value);
         }
+        let (line, _) = self.plan.workflow.file.line_column(planned.step.origin.span.range().start);
+        format!("the step in line {line}")
     }
 
     // ---- declarations ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ use super::super::{Expander, NodeEntries, entries, text};
 use crate::fields::STEP;
 
 /// The keys by which an object in a list is a scenario, and no step of a workflow.
-const MARKS: [&str; 5] = ["steps", "commands", "prompt", "expectations", "cases"];
+const MARKS: [&str; 4] = ["steps", "commands", "expectations", "cases"];
 
 /// How long a wait without a time takes, in milliseconds.
 const WAIT_MS: i64 = 1_000;

@@ -3,8 +3,6 @@
 //! With `THREADLINE_LONG=1` there are more kills; `THREADLINE_SEED=n` repeats those of a seed, as far as the speed of the
 //! machine lets them be repeated.
 
-#![expect(clippy::print_stdout, reason = "a seed must be known to be repeated, and the kills are shown")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -232,7 +230,7 @@ fn a_killed_test_goes_on_without_asking_again() {
         // How often each case that was told to be over had been asked by then.
         let mut told: BTreeMap<String, usize> = BTreeMap::new();
         let mut killed = 0;
-        for part in 0..1 + random.below(3) {
+        for part in 0..=random.below(3) {
             let nth = 1 + random.below(executions as u64);
             let until = if random.below(2) == 0 { KillAt::Lines(nth) } else { KillAt::Asked(nth) };
             let arguments: &[&str] = match part {

@@ -574,7 +574,7 @@ impl<'h, 'r> ResultReader<'h, 'r> {
                 continue;
             }
             let mut case = self.case(scenario, at, Vec::new());
-            case.untried = STOPPED_BEFORE.to_owned();
+            STOPPED_BEFORE.clone_into(&mut case.untried);
             if scenario.has_cases && case.case.is_none() {
                 let value = self.history.item(ItemRef { list: *list, index })?;
                 case.case = Some((case_name(&value), value));

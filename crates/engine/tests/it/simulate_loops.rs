@@ -4,6 +4,7 @@
 //! The same seeds each time gate a change; `THREADLINE_LONG=1` takes twenty times as many,
 //! `THREADLINE_SEED=n` begins with that one.
 
+#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
 #![expect(clippy::unwrap_used, reason = "a loop that cannot be read fails the test")]
 #![expect(clippy::disallowed_methods, reason = "the long form is asked for by the environment")]
 
@@ -62,7 +63,7 @@ struct Case {
 }
 
 const CHANCES: Chances =
-    Chances { evaluates: 96, holds: 50, well: 85, well_in_items: 85, items: 3, duration: 2_000 };
+    Chances { evaluates: 96, holds: 50, well: 85, well_in_items: 85, items: 3, duration: 2_000, breaks: 0 };
 
 impl Case {
     fn generated(seed: u64, mend: Option<u32>) -> Self {
@@ -209,14 +210,20 @@ fn signals_stop_and_resume() {
 
 #[test]
 fn clock_jumps_change_nothing() {
+    let (mut runs, mut jumps) = (0, 0);
     for seed in seeds(40) {
         let mut case = Case::generated(seed, None);
         case.simulation.jumps = true;
         let undisturbed = case.check(&[]);
         for (append, moment) in every_append(&undisturbed).step_by(3) {
-            case.check(&[interruption(append, moment, Interrupt::Kill(Kept::Some))]);
+            let report = case.check(&[interruption(append, moment, Interrupt::Kill(Kept::Some))]);
+            let is_jump = |events: &&[Event]| !(0..3_600_000).contains(&(events[1].time - events[0].time));
+            jumps += report.journal.windows(2).filter(is_jump).count();
+            runs += 1;
         }
     }
+    println!("{runs} runs, in which the clock jumped {jumps} times");
+    assert!(runs > 100 && jumps > 100, "{runs} runs, {jumps} jumps");
 }
 
 /// Nothing that was through is done again: what runs twice was under way at a crash.
@@ -459,7 +466,7 @@ fn the_time_in_between_does_not_count() {
     driven.visit(4_000, "a#1", "yes", "a");
     assert_eq!(driven.elapsed("a#2"), 4_000);
     // Killed here, and resumed a day later.
-    driven.take(86_400_000, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
+    driven.take(86_400_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
     assert_eq!(driven.elapsed("a#2"), 4_000);
     let commands = driven.visit(86_403_000, "a#2", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -477,7 +484,7 @@ fn the_time_in_between_does_not_count() {
         "",
         EventKind::RunEnded { outcome, exports, ended, failed_items: None, spent: None },
     );
-    driven.take(99_000_000, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
+    driven.take(99_000_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
     assert_eq!(driven.elapsed("a#4"), 10_000);
     let commands = driven.visit(99_009_000, "a#4", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -492,7 +499,7 @@ fn a_pause_survives_a_kill() {
     let commands = driven.visit(1_000, "a#1", "yes", "a");
     let [Command::Wait { pause, .. }] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!((pause.since, pause.until), (1_000, 61_000));
-    driven.take(31_000, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
+    driven.take(31_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
     let outstanding = driven.machine.outstanding(None).unwrap();
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);

@@ -215,6 +215,8 @@ impl Project {
     pub fn place(&self, name: &str) -> Result<PathBuf, FileError> {
         let path = existing(&self.by_name(name, &self.here)?);
         self.check(name, &path)?;
+        // For the system, the parent of a link is that of the folder that it leads to.
+        self.check(name, &existing(&self.here.join(name)))?;
         Ok(path)
     }
 

@@ -512,6 +512,10 @@ impl Fields<'_, '_, '_> {
         if !url::is_header_value(&text) {
             let message = format!("the header `{name}` contains a line break or another control character");
             self.refused(&field.origin, message, None);
+        } else if name.eq_ignore_ascii_case("authorization") && !text.is_ascii() {
+            let message = format!("the header `{name}` contains a character that is not ASCII");
+            let hint = "a server expects it encoded: `| base64` does that";
+            self.refused(&field.origin, message, Some(hint));
         }
         Some(text)
     }

@@ -123,6 +123,23 @@ impl Followed {
     }
 }
 
+/// What an agent answered says what it used: each message has one token, whether it is of use or not.
+fn told(event: &Event) -> Result<(), String> {
+    let is_agent = event.at == "2" || event.at.as_str().ends_with("]/1");
+    let (EventKind::Finished { output, .. }
+    | EventKind::Retrying { output, .. }
+    | EventKind::Exchanged { output, .. }) = &event.kind
+    else {
+        return Ok(());
+    };
+    let is_answered = !matches!(FailureKind::of_meta(&output.meta), Some(FailureKind::Crash));
+    let told = output.spent.as_deref().map_or(0, |spent| spent.output_tokens);
+    if is_agent && is_answered && told != 1 {
+        return Err(format!("event {} says that an agent wrote {told} tokens, and it wrote 1", event.seq));
+    }
+    Ok(())
+}
+
 /// What the journal says, without asking the machine.
 fn check(plan: &Plan, report: &SimulationReport, jobs: usize) -> Result<(), String> {
     let mut followed: Vec<Followed> = Vec::new();
@@ -143,6 +160,7 @@ fn check(plan: &Plan, report: &SimulationReport, jobs: usize) -> Result<(), Stri
         if let Some(spent) = event.kind.spent() {
             sum.add(spent);
         }
+        told(event)?;
         // A list that failed and is done again begins with nothing spent.
         if event.at.as_str() == "1" && matches!(event.kind, EventKind::Finished { .. }) {
             for followed in followed.iter_mut().filter(|followed| followed.step.is_some()) {

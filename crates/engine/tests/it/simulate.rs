@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use generate::{Policies, Style};
 use oracle::Expected;
+use threadline_engine::Hash;
 use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{
     Address, Datum, Event, EventKind, ItemEnded, Listed, Output, Rules, RunSlice, SafeEvents, Status,
@@ -727,6 +728,45 @@ fn items_of_nodes_are_not_kept() {
         failed += u64::from(report.items.values().any(|(status, _)| *status == Status::Failed));
     }
     assert!(failed > 10, "only {failed} runs had items that failed");
+}
+
+/// What a node captured when it failed is nobody's any more when the run goes on and the node is skipped.
+#[test]
+fn what_a_failed_node_captured_is_forgotten() {
+    let source = "inputs: {go: {type: bool, default: true}}\nnodes:\n  flaky: {when: '${inputs.go}', argv: [work], capture: \
+                  seen}\n  other: {argv: [work]}\n  last: {argv: [work, '${seen:-none}']}\nedges:\n  - {from: flaky, to: \
+                  last}\n  - {from: other, to: last}\n";
+    let mut machine = begun(source);
+    let skipped = || {
+        let EventKind::Finished { output, .. } = finished(Status::Skipped) else { panic!("an end") };
+        EventKind::Skipped { as_of: 1, computed: Vec::new(), output }
+    };
+    let ends = |machine: &mut Machine, at: &str, status: Status| {
+        let next = machine.next_of(&Address::parse(at).unwrap());
+        let Some(Command::Start { attempt, .. }) = next else { panic!("`{at}` does not begin") };
+        let (computed, fields) = (Vec::new(), Hash::default());
+        let started = EventKind::Started { as_of: 1, attempt, rerun: false, computed, fields, work: None };
+        apply(machine, at, started);
+        apply(machine, at, finished(status));
+    };
+    apply(&mut machine, "1", EventKind::Decided { as_of: 1, computed: Vec::new() });
+    ends(&mut machine, "1", Status::Failed);
+    ends(&mut machine, "2", Status::Failed);
+    apply(&mut machine, "3", skipped());
+    let over = EventKind::RunEnded {
+        outcome: Outcome::Failed,
+        exports: Datum::Here(Value::NULL),
+        ended: None,
+        failed_items: None,
+        spent: None,
+    };
+    apply(&mut machine, "", over);
+    apply(&mut machine, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
+    apply(&mut machine, "1", skipped());
+    ends(&mut machine, "2", Status::Completed);
+    let last = Address::parse("3").unwrap();
+    assert!(matches!(machine.next_of(&last), Some(Command::Start { .. })));
+    assert_eq!(machine.view(&last).captured, []);
 }
 
 /// Items that were let fail are done again with everything after them, and runs that failed go on: with new luck twice,

@@ -301,6 +301,15 @@ fn existing(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
+/// Whether a file or folder, which may not be there yet, is the store of the project that it is in, or stands in that.
+pub fn is_in_store(path: &Path) -> bool {
+    let Ok(path) = std::path::absolute(path) else { return false };
+    let place = existing(&path);
+    let folder = place.ancestors().skip(1).find(|folder| folder.is_dir());
+    let project = folder.and_then(|folder| Project::of(folder).ok());
+    project.is_some_and(|project| place.starts_with(project.store()))
+}
+
 /// The path without `.` and `..`, by its text alone.
 fn plain_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();

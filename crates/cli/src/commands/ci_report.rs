@@ -17,7 +17,7 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::{preview, words};
-use threadline_runner::project::{STORE, plain};
+use threadline_runner::project::{STORE, is_in_store, plain};
 use threadline_store::JournalReader;
 
 use super::findings::annotation;
@@ -53,7 +53,7 @@ pub(super) fn check_folder(watch: &WatchArguments) -> Result<(), CommandFailure>
 /// Refuses the file of a report that cannot be written.
 pub(super) fn check_report_path(path: &Path) -> Result<(), CommandFailure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if is_in_store(path, folder) {
+    if is_in_store(path) {
         let message = format!("cannot write the report `{}`: a store belongs to Threadline", path.display());
         let hint = format!("name a file outside of `{STORE}`");
         return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
@@ -64,12 +64,6 @@ pub(super) fn check_report_path(path: &Path) -> Result<(), CommandFailure> {
     let message = format!("cannot write the report `{}`", path.display());
     let hint = "name a file in a folder that exists";
     Err(CommandFailure::NotStarted(vec![Report::with_hint(message, hint)]))
-}
-
-/// Whether a file that may not be there yet, in this folder, is one of a store, wherever links lead.
-fn is_in_store(path: &Path, folder: Option<&Path>) -> bool {
-    let place = path.canonicalize().or_else(|_| folder.unwrap_or(Path::new(".")).canonicalize());
-    place.is_ok_and(|place| place.components().any(|part| part.as_os_str() == STORE))
 }
 
 /// Writes what was asked for, and what the environment asks for.

@@ -21,7 +21,7 @@ use threadline_runner::driver::{
 use threadline_runner::earlier::EarlierRun;
 use threadline_runner::exchanges::ExchangeFiles;
 use threadline_runner::process;
-use threadline_runner::project::{Project, plain};
+use threadline_runner::project::{Project, STORE, is_in_store, plain};
 use threadline_runner::reload;
 use threadline_runner::secrets::{RunSurroundings, SecretReading};
 use threadline_runner::trust::StoreUse;
@@ -288,6 +288,11 @@ fn exchange_mode(
         }
     };
     if let Some(given) = &call.record {
+        if is_in_store(given) {
+            let message = format!("cannot record in `{}`: a store belongs to Threadline", given.display());
+            let hint = format!("name a folder outside of `{STORE}`");
+            return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
+        }
         return Ok(Some(ExchangeMode::Record { folder: folder(given) }));
     }
     let Some(given) = &call.replay else { return Ok(None) };

@@ -51,4 +51,5 @@ mod test_page;
 mod test_reports;
 mod test_watch;
 mod tools;
+mod traversal;
 mod type_errors;

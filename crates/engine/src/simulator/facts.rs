@@ -68,7 +68,7 @@ impl StepsTime {
         let before = std::mem::replace(&mut self.now, event.time);
         match &event.kind {
             EventKind::LimitsResolved { limits, .. } => {
-                (self.since, self.limit) = (event.time, limits.timeout)
+                (self.since, self.limit) = (event.time, limits.timeout);
             }
             EventKind::Resumed { .. } => self.since += event.time - before,
             _ if !event.at.is_root() && event.at.run_part().is_none() => {

@@ -761,7 +761,7 @@ fn what_a_failed_node_captured_is_forgotten() {
         spent: None,
     };
     apply(&mut machine, "", over);
-    apply(&mut machine, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
+    apply(&mut machine, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
     apply(&mut machine, "1", skipped());
     ends(&mut machine, "2", Status::Completed);
     let last = Address::parse("3").unwrap();

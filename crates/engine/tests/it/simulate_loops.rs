@@ -466,7 +466,7 @@ fn the_time_in_between_does_not_count() {
     driven.visit(4_000, "a#1", "yes", "a");
     assert_eq!(driven.elapsed("a#2"), 4_000);
     // Killed here, and resumed a day later.
-    driven.take(86_400_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
+    driven.take(86_400_000, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
     assert_eq!(driven.elapsed("a#2"), 4_000);
     let commands = driven.visit(86_403_000, "a#2", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -484,7 +484,7 @@ fn the_time_in_between_does_not_count() {
         "",
         EventKind::RunEnded { outcome, exports, ended, failed_items: None, spent: None },
     );
-    driven.take(99_000_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
+    driven.take(99_000_000, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
     assert_eq!(driven.elapsed("a#4"), 10_000);
     let commands = driven.visit(99_009_000, "a#4", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -499,7 +499,7 @@ fn a_pause_survives_a_kill() {
     let commands = driven.visit(1_000, "a#1", "yes", "a");
     let [Command::Wait { pause, .. }] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!((pause.since, pause.until), (1_000, 61_000));
-    driven.take(31_000, "", EventKind::Resumed { failed: false, budgets: Vec::new() });
+    driven.take(31_000, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
     let outstanding = driven.machine.outstanding(None).unwrap();
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);

@@ -306,7 +306,7 @@ fn the_kind_of_a_stored_event_tells_its_sort() {
         EventKind::Decided { as_of: 1, computed: computed() },
         EventKind::OutcomeKnown { outcome, run: exports() },
         EventKind::RunEnded { outcome, exports: exports(), ended, failed_items, spent },
-        EventKind::Resumed { failed: false, budgets: Vec::new() },
+        EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None },
         EventKind::Paused { reason: "".into(), failed_items: None, spent: None },
     ];
     for event in events {

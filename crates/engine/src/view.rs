@@ -16,6 +16,7 @@ use crate::hash::Hash;
 
 /// For each name that a step reads, the event that made it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct View {
     /// The event that made the step ready.
     pub as_of: Seq,

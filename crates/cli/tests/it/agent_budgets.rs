@@ -245,20 +245,20 @@ fn a_request_that_is_not_answered_costs_nothing() {
     );
     let (exit, screen) = run(&project, &["run", "w.yaml"]);
     assert_eq!((exit, server.requests().len()), (1, 3), "{screen}");
-    assert_eq!(listed(&project)["spent"], Value::Null, "{screen}");
+    assert_eq!(listed(&project)["spent"]["turns"], 0, "{screen}");
     let file = project.read("w.yaml").expect("the file");
     drop(server);
     project.write("w.yaml", file.as_bytes());
     let (exit, screen) = run(&project, &["run", "w.yaml"]);
     assert_eq!(exit, 1, "nobody is there any more: {screen}");
-    assert_eq!(listed(&project)["spent"], Value::Null, "{screen}");
+    assert_eq!(listed(&project)["spent"]["turns"], 0, "{screen}");
 }
 
 #[test]
 fn what_a_judge_does_not_say_to_the_end_counts() {
     let project = project();
     let rules = json!([{"answer": {"text": "{\"verdict\": \"yes\"}", "usage": {"input": 1000, "output": 100},
-        "wire": {"cut": {"after_events": 3}}}}]);
+        "wire": {"cut": {"after_events": 4}}}}]);
     let server = ModelServer::start(&project, &rules.to_string());
     let states = "budget: {tokens: 1500}\ninitial: work\nstates:\n  work:\n    value: 1\n    evaluate: {type: agent, \
                   agent: model, prompt: Is it fine?}\n    on_yes: done\n    on_no: work\n  done: {terminal: success}\n";
@@ -330,7 +330,7 @@ fn a_call_in_flight_at_a_kill_counts() {
 fn a_run_goes_on_in_a_workflow_that_an_agent_calls() {
     let inner = |server: &ModelServer| {
         format!(
-            "{}inputs: {{n: int}}\nsteps:\n  - {{agent: model, message: First}}\n  - {{id: second, agent: model, message: Second}}\nexports: {{said: \"${{second.result.final_response}}\"}}\n",
+            "{}inputs: {{n: {{type: int}}}}\nsteps:\n  - {{agent: model, message: First}}\n  - {{id: second, agent: model, message: Second}}\nexports: {{said: \"${{second.result.final_response}}\"}}\n",
             head(server, "")
         )
     };

@@ -153,7 +153,11 @@ fn a_setting_that_cannot_be_used_fails_the_step_before_anything_is_paid() {
         (", max_tokens: \"${inputs.bad}\"", "many", "expected a whole number above 0, got text"),
         (", max_tokens: \"${inputs.bad}\"", "0", "expected a whole number above 0, got an int"),
         (", max_turns: \"${inputs.bad}\"", "1.5", "expected a whole number above 0, got a decimal"),
-        ("price", "cheap", "expected two numbers of at least 0, as in `{input: 3, output: 15}`, got text"),
+        (
+            "price",
+            "cheap",
+            "expected two numbers of at least 0, as in `{input: 3, output: 15}`, perhaps with",
+        ),
         ("price", "{\"input\": -1, \"output\": 1}", "expected two numbers of at least 0"),
         ("url", "models.example", "does not start with `http://` or `https://`"),
         ("url", "ftp://models.example", "does not start with `http://` or `https://`"),

@@ -295,15 +295,13 @@ impl AgentConversation {
                 _ => ExchangeOutcome::Tools(Err(not_asked()), None),
             };
         }
-        match self.state.open.front() {
-            Some(call) => ExchangeOutcome::Call(self.toolbox.outcome(call, result, &self.surroundings)),
-            None => {
-                let (limits, is_call_limit) = &self.bounds;
-                let cut_short = reading.cut_short.filter(|_| !is_call_limit);
-                let reading = Reading { limits, cut_short, is_call_limit: *is_call_limit, ..*reading };
-                ExchangeOutcome::Reply(self.provider.reply(result, &reading))
-            }
+        if let Some(call) = self.state.open.front() {
+            return ExchangeOutcome::Call(self.toolbox.outcome(call, result, &self.surroundings));
         }
+        let (limits, is_call_limit) = &self.bounds;
+        let cut_short = reading.cut_short.filter(|_| !is_call_limit);
+        let reading = Reading { limits, cut_short, is_call_limit: *is_call_limit, ..*reading };
+        ExchangeOutcome::Reply(self.provider.reply(result, &reading))
     }
 
     /// What an answer means that is given in place of the effect.

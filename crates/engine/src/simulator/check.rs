@@ -144,7 +144,7 @@ impl PromiseChecker {
             self.not(known.life == *life, || format!("attempt {attempt} of `{at}` is made twice"))?;
             let calm = !self.abrupt.contains(&known.life);
             self.not(calm, || format!("attempt {attempt} of `{at}` is made again without a crash"))?;
-            let wanted = in_flight.or(on_crash) == Some(OnCrash::Rerun);
+            let wanted = in_flight.or(on_crash) == Some(OnCrash::Rerun) || self.facts.is_recalled(at);
             self.not(!wanted, || {
                 format!("attempt {attempt} of `{at}` is made again against its `on_crash`")
             })?;

@@ -96,7 +96,15 @@ impl Life<'_> {
         };
         let (at, after) = (key.at.clone(), self.outside.journal.len() as u64);
         let elapsed_ms = self.time_of(key, effect);
-        self.outside.asked.push(AskedMessage { at, after, input_tokens, output_tokens, elapsed_ms });
+        let admitted = self.admitted.get(&at).copied().unwrap_or(after);
+        self.outside.asked.push(AskedMessage {
+            at,
+            after,
+            admitted,
+            input_tokens,
+            output_tokens,
+            elapsed_ms,
+        });
     }
 
     fn asks_agent(&self, key: &EffectKey) -> bool {
@@ -360,7 +368,10 @@ impl Driver for Life<'_> {
 
     fn admit(&mut self, at: &Address, used: &Spend, _: &AgentCall) -> CallAdmission {
         match self.machine.admit(at, used) {
-            Ok(()) => CallAdmission::Now,
+            Ok(()) => {
+                self.admitted.insert(at.clone(), self.outside.journal.len() as u64);
+                CallAdmission::Now
+            }
             Err(reached) => CallAdmission::OverBudget(reached),
         }
     }

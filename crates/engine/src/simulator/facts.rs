@@ -34,6 +34,9 @@ pub(super) struct Facts {
     pub(super) started: BTreeMap<Address, BegunAttempt>,
     /// The number of exchanges of the last attempt of each step that asked an agent again, and the last of them.
     pub(super) exchanged: BTreeMap<Address, (u32, Seq)>,
+    /// The steps whose call was lost, and whose agent is asked again without anybody being asked: whether the attempt
+    /// that does so has begun.
+    recalled: BTreeMap<Address, bool>,
     /// The steps whose next attempt goes on behind what the agent said in the last one.
     passing: BTreeSet<Address>,
     /// The state that led nowhere.
@@ -158,6 +161,7 @@ impl Facts {
             announced: BTreeMap::new(),
             started: BTreeMap::new(),
             exchanged: BTreeMap::new(),
+            recalled: BTreeMap::new(),
             passing: BTreeSet::new(),
             stuck: None,
             outcome: None,
@@ -167,6 +171,11 @@ impl Facts {
             crashed: BTreeSet::new(),
             time: StepsTime::default(),
         }
+    }
+
+    /// Whether an attempt asks an agent again whose call was lost, as somebody decided before.
+    pub(super) fn is_recalled(&self, at: &Address) -> bool {
+        self.recalled.get(at) == Some(&true)
     }
 
     /// Takes an event; what no run may do is said in words.
@@ -201,12 +210,19 @@ impl Facts {
                 let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
                 self.lists.insert(at, SimulatedList { seq, count, parallel, rules, slots: parallel });
             }
+            EventKind::CallLost { goes_on: true, .. } => {
+                self.recalled.insert(at, false);
+            }
             EventKind::Started { attempt, computed, rerun, .. } => {
                 let same = self.started.get(&at).filter(|began| *rerun && began.attempt == *attempt);
                 if same.is_some_and(|began| began.computed != *computed) {
                     return Err(format!(
                         "attempt {attempt} of `{at}` is made again with other computed values"
                     ));
+                }
+                match self.recalled.get_mut(&at) {
+                    Some(has_begun) if !*has_begun => *has_begun = true,
+                    _ => drop(self.recalled.remove(&at)),
                 }
                 if !rerun && !self.passing.remove(&at) {
                     self.exchanged.remove(&at);

@@ -3,7 +3,7 @@
 //! It stands for the driver and its executors: so many workers, a queue of commands, timers, a journal that is
 //! committed by somebody else. What happens next among all that could is decided by the seed.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -36,6 +36,8 @@ pub(super) struct Life<'s> {
     asking: bool,
     /// Executions that may not ask their agents, and the last event when they were asked about.
     held: (BTreeSet<Address>, Seq),
+    /// The number of events that were recorded when an execution was last admitted to ask its agent.
+    pub(super) admitted: BTreeMap<Address, Seq>,
     stopping: bool,
     cancelled: bool,
     /// What a phase that is being closed is made of.
@@ -115,6 +117,7 @@ impl<'s> Life<'s> {
             appends: 0,
             asking: false,
             held: Default::default(),
+            admitted: BTreeMap::new(),
             stopping: false,
             cancelled: false,
             phase_reads: Vec::new(),

@@ -141,6 +141,9 @@ pub struct AskedMessage {
     pub at: Address,
     /// The number of events that were recorded when it was asked, and are left.
     pub after: Seq,
+    /// The number of events that were recorded when the machine admitted it, and are left. Those of other executions
+    /// since then could not change that any more.
+    pub admitted: Seq,
     /// The tokens that it read.
     pub input_tokens: u64,
     /// The tokens that it wrote.
@@ -309,6 +312,7 @@ impl Outside {
         self.journal.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         for asked in &mut self.asked {
             asked.after = asked.after.min(left);
+            asked.admitted = asked.admitted.min(left);
         }
         if left >= self.safe.written {
             self.checker.starts_are_known(&self.journal)?;

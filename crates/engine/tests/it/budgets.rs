@@ -268,7 +268,8 @@ fn check_asked(plan: &Plan, report: &SimulationReport, is_model: bool) -> Result
                     continue;
                 }
                 turns += 1;
-                let Some((end, how)) = end.filter(|(end, _)| *end <= asked.after) else { continue };
+                let known = if before.at == asked.at { asked.after } else { asked.admitted };
+                let Some((end, how)) = end.filter(|(end, _)| *end <= known) else { continue };
                 let is_lost = how == MessageEnd::Lost;
                 let is_unknown = is_lost && !is_model;
                 if is_unknown && end < changed {

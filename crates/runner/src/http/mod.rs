@@ -128,7 +128,7 @@ pub(crate) fn send_until(
                 Ok(length) => read.extend_from_slice(&piece[..length]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let failure = failed(error.into()).failure;
+                    let failure = broken(error.into(), &hop.url, limits);
                     return Err(NoResponse { failure, is_sent: true, received: Some(response(read)) });
                 }
             }
@@ -238,10 +238,26 @@ impl<'r> Hop<'r> {
     }
 }
 
-fn failure(error: &ureq::Error, url: &str, limits: RequestLimits) -> Failure {
+/// The host of a URL, as people read it.
+fn host_of(url: &str) -> &str {
     let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
     // What stands before an `@` may be a password.
-    let host = host.and_then(|host| host.rsplit('@').next()).unwrap_or_default();
+    host.and_then(|host| host.rsplit('@').next()).unwrap_or_default()
+}
+
+/// Why an answer that had begun did not come to its end.
+fn broken(error: ureq::Error, url: &str, limits: RequestLimits) -> Failure {
+    match error {
+        ureq::Error::Io(error) => {
+            let (host, why) = (host_of(url), crate::project::plain(&error));
+            Failure::new(FailureKind::Http, format!("the connection to `{host}` broke: {why}"))
+        }
+        error => failure(&error, url, limits),
+    }
+}
+
+fn failure(error: &ureq::Error, url: &str, limits: RequestLimits) -> Failure {
+    let host = host_of(url);
     let message = match error {
         ureq::Error::Timeout(_) => {
             return timed_out(limits.timeout, None);

@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             text,
             "name  = \"a text that is rather long for a line\"  text  set by `name`, event 3; read by `other`\n\
-             n     = 1                                         int   input\n"
+             n     = 1                                        int   input\n"
         );
     }
 
@@ -157,7 +157,7 @@ mod tests {
             text,
             "name  = \"a text that is rather long for a line\"  text\n\
              \x20   set by `name`, event 3; read by `other`\n\
-             n     = 1                                         int   input\n"
+             n     = 1                                        int   input\n"
         );
     }
 
@@ -166,9 +166,9 @@ mod tests {
         let text = text(40);
         assert_eq!(
             text,
-            "name  = \"a text that is rathe…  text\n\
+            "name  = \"a text that is rather …  text\n\
              \x20   set by `name`, event 3; read by `other`\n\
-             n     = 1                       int\n\
+             n     = 1                         int\n\
              \x20   input\n"
         );
         let narrowest: String = table(ROWS).lines("", 1).collect();

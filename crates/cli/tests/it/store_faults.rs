@@ -1,8 +1,6 @@
 //! Stores to which something happens, through the real binary: they vanish under a run, are copied or moved, or cannot be
 //! created.
 
-#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
-
 use std::process::{Command, Output, Stdio};
 
 use crate::harness::{Workflow, workflow};

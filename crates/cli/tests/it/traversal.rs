@@ -5,8 +5,6 @@
 //! The short form tries every third name with each entry, beginning with another one for each; `THREADLINE_LONG=1` tries
 //! all of them.
 
-#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
-
 mod names;
 
 use std::collections::BTreeMap;
@@ -266,7 +264,8 @@ fn project(entry: &Entry) -> Workflow {
         (&*format!("link-{}", entry.file.replace('/', "-")), format!("../outside/{}", entry.file)),
     ] {
         let at = workflow.project.path().join(link);
-        if !at.is_symlink() && !(entry.file.is_empty() && link == "link-") {
+        let is_nameless = link == "link-";
+        if !at.is_symlink() && !is_nameless {
             symlink(target, at).expect("a link");
         }
     }
@@ -384,7 +383,7 @@ fn run_with(entry: &Entry, workflow: &Workflow, name: &str) -> Option<Outcome> {
             (of_values(steps), &["run", "workflow.yaml"][..])
         }
     };
-    let file = arguments.iter().find(|word| word.ends_with(".yaml")).unwrap_or(&"workflow.yaml");
+    let file = if arguments.contains(&"cases.test.yaml") { "cases.test.yaml" } else { "workflow.yaml" };
     workflow.project.write(file, text.as_bytes());
     let arguments: Vec<String> = arguments.iter().map(|word| word.replace("NAME", name)).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -398,7 +397,7 @@ fn of_values(steps: &str) -> String {
                 content: \"${item}\"}\n  - shell: 'git add -A; git commit -q --allow-empty -m x'\n"
             .to_owned();
     }
-    let steps: String = steps.lines().map(|line| format!("  {line}\n")).collect();
+    let steps = steps.lines().map(|line| format!("  {line}\n")).collect::<Vec<_>>().concat();
     let head = "steps:\n- foreach: {file: names.json}\n  error_policy: {continue_on_failure: true}\n  do:\n";
     format!("agents: {{a: {{command: [cat]}}}}\n{head}{steps}")
 }

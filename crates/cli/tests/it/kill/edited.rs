@@ -169,7 +169,7 @@ fn needed(before: &PureWorkflow, then: &[String], fresh: &[String]) -> Vec<Strin
 fn why(number: u64, before: &PureWorkflow, after: &PureWorkflow) -> String {
     let text = |workflow: &PureWorkflow| {
         let files = workflow.files();
-        files.iter().map(|(name, text)| format!("-- {name} --\n{text}")).collect::<String>()
+        files.iter().map(|(name, text)| format!("-- {name} --\n{text}")).collect::<Vec<_>>().concat()
     };
     format!("seed {number}, {:?}\n{}\n=====\n{}", before.form, text(before), text(after))
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use ecow::EcoString;
 use threadline_engine::event::Address;
 use threadline_engine::execute::AgentCall;
-use threadline_flow::model::Workflow;
+use threadline_flow::model::{Agent, Workflow};
 
 /// The time in which `requests_per_minute` are counted.
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
@@ -61,7 +61,7 @@ pub(crate) enum GatePassage {
 
 /// The account of an agent.
 fn account_of(workflow: &Workflow, agent: &EcoString) -> AccountKey {
-    let account = workflow.agent(agent).and_then(|agent| agent.account());
+    let account = workflow.agent(agent).and_then(Agent::account);
     account.map_or_else(
         || (workflow.file.name().into(), agent.clone()),
         |account| {

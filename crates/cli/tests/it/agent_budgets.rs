@@ -369,12 +369,12 @@ fn a_run_goes_on_in_a_workflow_that_an_agent_calls() {
 /// Lists, judges, retried calls and called runs, whose answers break off: the stand-in counts what it was really asked.
 #[test]
 fn a_limit_is_exceeded_by_no_more_than_what_was_in_flight() {
-    for (number, (limit, most)) in
-        [("turns: 7", 7_000), ("tokens: 5000", 5_000), ("cost: 0.03", 5_000)].into_iter().enumerate()
+    for (number, limit, most) in
+        [(0_u64, "turns: 7", 7_000_u32), (1, "tokens: 5000", 5_000), (2, "cost: 0.03", 5_000)]
     {
         let project = project();
         // Every third answer is cut. What is read is always 1000 tokens, and what is written is short.
-        let cut: Vec<u64> = (1..40).filter(|call| (call + number as u64) % 3 == 0).collect();
+        let cut: Vec<u64> = (1..40).filter(|call| (call + number).is_multiple_of(3)).collect();
         let rules = json!([
             {"when": {"call": cut}, "answer": {"text": "a long answer that is cut", "usage": {"input": 1000, "output": 9}, "wire": {"cut": {"after_events": 4}}}},
             {"when": {"user": "Is it"}, "answer": {"text": "{\"verdict\": \"yes\", \"reason\": \"fine\"}", "usage": {"input": 1000, "output": 9}}},
@@ -395,14 +395,16 @@ fn a_limit_is_exceeded_by_no_more_than_what_was_in_flight() {
         project.write("w.yaml", outer.as_bytes());
         let (exit, screen) = run(&project, &["run", "w.yaml"]);
         assert_eq!(exit, 4, "{limit}: {screen}");
-        let asked = server.requests().len() as u64;
+        let asked = u32::try_from(server.requests().len()).expect("a few");
         if limit.starts_with("turns") {
             assert_eq!(asked, most / 1_000, "{screen}");
         } else {
             // Of 1000 tokens each, all but those in flight were over before the limit.
-            let reached = if limit.starts_with("cost") { 0.03 / 0.003_135 } else { most as f64 / 1_009.0 };
+            let reached =
+                if limit.starts_with("cost") { 0.03 / 0.003_135 } else { f64::from(most) / 1_009.0 };
             assert!(
-                asked as f64 <= reached.ceil() + f64::from(jobs - 1) && asked as f64 >= reached.floor(),
+                f64::from(asked) <= reached.ceil() + f64::from(jobs - 1)
+                    && f64::from(asked) >= reached.floor(),
                 "{limit}: {asked} requests, {reached} reach it: {screen}"
             );
         }

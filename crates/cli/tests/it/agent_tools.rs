@@ -362,11 +362,16 @@ fn a_kill_anywhere_repeats_no_finished_call() {
         ]}}
     ]);
     for protocol in PROTOCOLS {
-        kill_anywhere(&rules, protocol);
+        let histogram = kill_anywhere(&rules, protocol);
+        println!("{}, killed behind: {histogram:?}", protocol.0);
+        for kind in ["started", "exchanged tools", "exchanged calls", "exchanged call"] {
+            assert!(histogram.contains_key(kind), "{}: {histogram:?} has no `{kind}`", protocol.0);
+        }
     }
 }
 
-fn kill_anywhere(rules: &Value, protocol: (&str, &str)) {
+/// Kills runs behind each of their events, and counts what the last event was.
+fn kill_anywhere(rules: &Value, protocol: (&str, &str)) -> BTreeMap<String, usize> {
     let start = || project(rules, protocol, "    on_crash: rerun\n");
     let (whole, server) = start();
     let lines = whole.run(&["run", "w.yaml", "--json"], b"").stdout;
@@ -401,14 +406,7 @@ fn kill_anywhere(rules: &Value, protocol: (&str, &str)) {
             "after {count} events"
         );
     }
-    println!("{}, killed behind: {histogram:?}", protocol.0);
-    for kind in ["started", "exchanged tools", "exchanged calls", "exchanged call"] {
-        assert!(
-            histogram.contains_key(kind),
-            "{}: nothing was killed behind `{kind}`: {histogram:?}",
-            protocol.0
-        );
-    }
+    histogram
 }
 
 /// The tools that were called, as the journal has it.

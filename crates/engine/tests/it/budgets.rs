@@ -253,10 +253,10 @@ fn check_asked(plan: &Plan, report: &SimulationReport, is_model: bool) -> Result
                 };
                 changes.iter().map(move |change| (event.seq, change))
             });
-            let mut changed = 0;
+            let mut last_change = 0;
             for (seq, change) in changes.filter(|(_, change)| change.step == step) {
                 budget.change(&change.budget);
-                changed = seq;
+                last_change = seq;
             }
             // What a list or step did before it was done again does not count.
             let since = if step.is_some() { over(&scope, asked.after) } else { 0 };
@@ -272,7 +272,7 @@ fn check_asked(plan: &Plan, report: &SimulationReport, is_model: bool) -> Result
                 let Some((end, how)) = end.filter(|(end, _)| *end <= known) else { continue };
                 let is_lost = how == MessageEnd::Lost;
                 let is_unknown = is_lost && !is_model;
-                if is_unknown && end < changed {
+                if is_unknown && end < last_change {
                     continue;
                 }
                 let used = before.input_tokens + before.output_tokens;

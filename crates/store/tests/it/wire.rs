@@ -150,7 +150,7 @@ fn what_agents_used_and_may_use_is_read_as_it_was_written() {
         let (kind, payload) = wire::encode(&EventKind::CallLost { spent: Box::new(lost.clone()), goes_on });
         match wire::decode(kind, &payload).unwrap() {
             EventKind::CallLost { spent, goes_on: found } => {
-                assert_eq!((*spent, found), (lost.clone(), goes_on))
+                assert_eq!((*spent, found), (lost.clone(), goes_on));
             }
             what => panic!("{what:?}"),
         }

@@ -49,14 +49,12 @@ impl Store {
     /// Removes the events of removed runs and the values that no event names, and makes the files smaller. Fails, and
     /// removes no value, if the journal is damaged.
     pub fn sweep(&self) -> Result<StoreSweep, StoreError> {
-        let mut sweep = StoreSweep::default();
-        sweep.events = self.sweep_events(&self.reader().with_connection(runs_without_row)?)?;
+        let events = self.sweep_events(&self.reader().with_connection(runs_without_row)?)?;
         let mut marked = ReferencedValues::new(self.location.clone());
         self.reader().with_connection(|connection| marked.advance(connection))?;
         let marked = Arc::new(Mutex::new(marked));
-        sweep.values = self.sweep_table(&marked)? + self.sweep_files(&marked)?;
-        sweep.can_shrink = self.shrink()?;
-        Ok(sweep)
+        let values = self.sweep_table(&marked)? + self.sweep_files(&marked)?;
+        Ok(StoreSweep { events, values, can_shrink: self.shrink()? })
     }
 
     /// Makes one change of the journal and returns what it answers, when it is on disk.

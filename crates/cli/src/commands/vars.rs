@@ -279,12 +279,17 @@ fn latest(settings: Vec<AssignedValue>) -> Vec<AssignedValue> {
             }
         }
     }
+    with_items_together(last)
+}
+
+/// Names in the order in which they were first set, the items of a name in theirs.
+fn with_items_together(mut settings: Vec<AssignedValue>) -> Vec<AssignedValue> {
     let mut firsts = BTreeMap::new();
-    for (at, setting) in last.iter().enumerate() {
+    for (at, setting) in settings.iter().enumerate() {
         firsts.entry(setting.name.clone()).or_insert(at);
     }
-    last.sort_by_cached_key(|setting| (firsts[&setting.name], setting.at.items().collect::<Vec<u64>>()));
-    last
+    settings.sort_by_cached_key(|setting| (firsts[&setting.name], setting.at.items().collect::<Vec<u64>>()));
+    settings
 }
 
 /// The last value of each name of the run, and of each item, out of the kinds and the addresses of its events. None where
@@ -313,7 +318,8 @@ fn latest_unread(history: &History<'_>) -> Result<Option<Vec<AssignedValue>>, Co
         let lapsed = |iteration| (iteration, last.is_some_and(|last| last > iteration));
         AssignedValue { time: None, iteration: iteration.map(lapsed), ..of_change(&change) }
     };
-    Ok(Some(with_given(history, None, latest.into_iter().map(value).collect())))
+    let latest = with_items_together(latest.into_iter().map(value).collect());
+    Ok(Some(with_given(history, None, latest)))
 }
 
 /// What set each name last, as far as the kinds and the addresses of events tell.

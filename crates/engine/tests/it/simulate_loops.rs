@@ -268,7 +268,7 @@ fn shown(fold: &Fold, event: &Event) -> Option<String> {
 /// Visits of a loop show the same whether all events are folded or only those that they follow from.
 #[test]
 fn some_visits_show_what_all_of_a_run_shows() {
-    let (mut compared, mut slices) = (0_u64, 0_u64);
+    let (mut compared, mut slices, mut misfits) = (0_u64, 0_u64, 0_u64);
     for seed in seeds(200) {
         let mend = (seed % 3 == 0).then_some(1);
         let case = Case::generated(seed, mend);
@@ -303,13 +303,19 @@ fn some_visits_show_what_all_of_a_run_shows() {
                     assert_eq!(&part, all, "seed {seed}, {asked:?}, event {}\n{}", event.seq, case.source);
                     compared += u64::from(part.is_some());
                 }
+                // Which of several limits ended the loop is not always known: then all of it is read.
                 if let Err(misfit) = fold.apply(event) {
-                    panic!("seed {seed}, {asked:?}: {misfit:?}\n{}", case.source);
+                    assert!(through_end, "seed {seed}, {asked:?}: {misfit:?}\n{}", case.source);
+                    misfits += 1;
+                    break;
                 }
             }
         }
     }
-    assert!(compared > 2_000, "{compared} compared in {slices} slices");
+    assert!(
+        compared > 2_000 && 50 * misfits < slices,
+        "{compared} compared, {misfits} of {slices} do not fit"
+    );
 }
 
 /// Whoever reads what was made in a visit is among the visits that are said to be able to.

@@ -39,7 +39,7 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailu
     }
     if let Some((first, _)) = failures.steps.first() {
         let about = handle(&history.plan, first);
-        let table = failures.table(history, &failures.steps, "")?;
+        let table = steps_table(history, &failures.steps, "")?;
         parts.push(format!(
             "{table}\n{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
              {DIM}threadline resume {id}{DIM:#} tries it again\n"
@@ -47,7 +47,7 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailu
     }
     if let Some((first, _)) = failures.passed_over.first() {
         let about = handle(&history.plan, first);
-        let table = failures.table(history, &failures.passed_over, "passed over")?;
+        let table = steps_table(history, &failures.passed_over, "passed over")?;
         parts.push(format!("{table}\n{DIM}threadline explain {id} {about}{DIM:#} says what a step read\n"));
     }
     if parts.is_empty() {
@@ -72,8 +72,8 @@ impl Failures {
         history.each_of_failures(|event| {
             items.take(event);
             failed.take(&history.plan, event);
-            let is_needed = |output: &&Output| output.status == Status::Failed || !event.at.is_in_items();
-            if output_of(event).filter(is_needed).is_some() {
+            let is_needed = |output: &Output| output.status == Status::Failed || !event.at.is_in_items();
+            if output_of(event).is_some_and(is_needed) {
                 last_outputs.insert(event.at.clone(), event.seq);
             }
             Ok(())
@@ -126,22 +126,21 @@ impl Failures {
         );
         Ok(out)
     }
+}
 
-    /// Steps that failed, each with its error and the last line that it printed.
-    fn table(
-        &self,
-        history: &History<'_>,
-        steps: &[(Address, Option<Seq>)],
-        note: &str,
-    ) -> Result<String, CommandFailure> {
-        let mut table = Table::default();
-        for (at, seq) in steps {
-            let error = seq.map(|seq| step_error(history, seq)).transpose()?;
-            let name = format!("✗ {}", visible(step_label(&history.plan, at).trim_start()));
-            table.row([(BAD, name), (PLAIN, error.flatten().unwrap_or_default()), (DIM, note.to_owned())]);
-        }
-        Ok(table.text(""))
+/// Steps that failed, each with its error and the last line that it printed.
+fn steps_table(
+    history: &History<'_>,
+    steps: &[(Address, Option<Seq>)],
+    note: &str,
+) -> Result<String, CommandFailure> {
+    let mut table = Table::default();
+    for (at, seq) in steps {
+        let error = seq.map(|seq| step_error(history, seq)).transpose()?;
+        let name = format!("✗ {}", visible(step_label(&history.plan, at).trim_start()));
+        table.row([(BAD, name), (PLAIN, error.flatten().unwrap_or_default()), (DIM, note.to_owned())]);
     }
+    Ok(table.text(""))
 }
 
 /// The error of a step on one line, with the last line that it printed.

@@ -9,7 +9,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Number, Value, data};
 
 use super::chat::{TokenUsage, ToolRequest};
-use super::{AgentSurroundings, Asked, Reading, Reply, ResolvedAgent};
+use super::{AgentSurroundings, CallReach, Reading, Reply, ResolvedAgent};
 use crate::evaluate::Request;
 use crate::event::Millis;
 use crate::execute::effect::{Effect, EffectResult, NoResponse, RequestSpec, Response};
@@ -134,7 +134,7 @@ pub(super) fn reply(
         Ok(response) => (response, None),
         Err(NoResponse { failure, received: Some(received), .. }) => (received, Some(in_time(failure))),
         Err(NoResponse { failure, is_sent, received: None }) => {
-            let asked = if is_sent { Asked::Estimated } else { Asked::Never };
+            let asked = if is_sent { CallReach::Estimated } else { CallReach::Never };
             let usage = if is_sent { usage(agent, estimate) } else { TokenUsage::default() };
             let transient = passing(&failure);
             return Reply { asked, usage, transient, ..failed(in_time(failure)) };
@@ -161,9 +161,9 @@ pub(super) fn reply(
     if let Some(BrokenMessage { failure, by }) = broken {
         let transient = passing(&failure);
         let (asked, tokens) = match by {
-            BreakWitness::Nobody => (Asked::Never, CountedTokens::default()),
-            _ if message.tokens.is_final => (Asked::Counted, message.tokens),
-            _ => (Asked::Estimated, message.tokens.completed(estimate, by)),
+            BreakWitness::Nobody => (CallReach::Never, CountedTokens::default()),
+            _ if message.tokens.is_final => (CallReach::Counted, message.tokens),
+            _ => (CallReach::Estimated, message.tokens.completed(estimate, by)),
         };
         return Reply { asked, usage: usage(agent, &tokens), meta, transient, ..failed(failure) };
     }

@@ -6,7 +6,7 @@ use threadline_lang::{Limits, Object, Value, data};
 
 use super::chat::{Chat, FinishedCall, TokenUsage};
 use super::stream::StreamForm;
-use super::{AgentSurroundings, Asked, Provider, ProviderCode, Reading, Reply};
+use super::{AgentSurroundings, CallReach, Provider, ProviderCode, Reading, Reply};
 use crate::execute::effect::{
     Effect, EffectResult, EffectText, ProcessEnd, ProcessEnding, ProcessSpec, USAGE_VARIABLE,
 };
@@ -83,7 +83,8 @@ impl Provider for CommandProvider {
         let is_silent = output.is_none() && report.usage == TokenUsage::default();
         let has_exited = matches!(end.ending, ProcessEnding::Exited(_));
         let failure = failure.or(unreadable);
-        let asked = if failure.is_some() && is_silent && has_exited { Asked::InVain } else { Asked::Counted };
+        let asked =
+            if failure.is_some() && is_silent && has_exited { CallReach::InVain } else { CallReach::Counted };
         let answer = match failure {
             Some(failure) => Err(failure),
             None => printed.stdout,

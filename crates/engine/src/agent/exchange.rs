@@ -10,7 +10,7 @@ use threadline_lang::value::JsonStyle;
 
 use super::chat::{Chat, ChatMessage, FinishedCall, TokenUsage, ToolOutcome, ToolRequest};
 use super::tools::CallResult;
-use super::{AgentSurroundings, Asked, Reply, ResolvedAgent, ResolvedSetting};
+use super::{AgentSurroundings, CallReach, Reply, ResolvedAgent, ResolvedSetting};
 use crate::execute::result::StepResult;
 use crate::hash::Hash;
 
@@ -424,7 +424,7 @@ impl Answered {
         let printed = self.0.get("printed").cloned();
         let printed = printed.or_else(|| answer.as_ref().ok().map(|text| Value::from(text.as_str())));
         let is_said = printed.is_some() || usage != TokenUsage::default();
-        let asked = if is_said { Asked::Counted } else { Asked::Never };
+        let asked = if is_said { CallReach::Counted } else { CallReach::Never };
         let may_pass = self.0.get("may_pass").and_then(Value::as_bool) == Some(true);
         meta.retain(|(_, value)| !value.is_null());
         Reply {

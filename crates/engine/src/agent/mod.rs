@@ -188,9 +188,9 @@ pub struct Reading<'r> {
     pub accepts_exit_codes: bool,
 }
 
-/// Whether an agent was asked, which is what a run pays for.
+/// How far a call of an agent came, which is what a run pays for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum CallReach {
     /// It could not be asked, or refused to be.
     Never,
     /// It was, and said what it used as far as it does.
@@ -205,7 +205,7 @@ pub enum Asked {
 #[derive(Debug)]
 pub struct Reply {
     /// Whether it was asked at all.
-    pub asked: Asked,
+    pub asked: CallReach,
     /// The answer, or why there is none.
     pub answer: Result<String, Failure>,
     /// The tools that it calls before it answers: then `answer` is what it said beside that.
@@ -233,22 +233,22 @@ impl Reply {
     pub(crate) fn spent(&self) -> Spend {
         let elapsed = self.timing.map_or(Duration::ZERO, |timing| timing.elapsed);
         match self.asked {
-            Asked::Never => Spend::default(),
-            Asked::Counted => Spend::of_turn(&self.usage, elapsed),
-            Asked::Estimated => Spend { estimated: 1, ..Spend::of_turn(&self.usage, elapsed) },
-            Asked::InVain => Spend { uncounted: 0, unpriced: 0, ..Spend::of_turn(&self.usage, elapsed) },
+            CallReach::Never => Spend::default(),
+            CallReach::Counted => Spend::of_turn(&self.usage, elapsed),
+            CallReach::Estimated => Spend { estimated: 1, ..Spend::of_turn(&self.usage, elapsed) },
+            CallReach::InVain => Spend { uncounted: 0, unpriced: 0, ..Spend::of_turn(&self.usage, elapsed) },
         }
     }
 
     /// Nobody was asked.
     fn failed(failure: Failure) -> Self {
-        Self { asked: Asked::Never, answer: Err(failure), ..Self::said(String::new()) }
+        Self { asked: CallReach::Never, answer: Err(failure), ..Self::said(String::new()) }
     }
 
     /// An answer of which nothing else is known.
     fn said(answer: String) -> Self {
         Self {
-            asked: Asked::Counted,
+            asked: CallReach::Counted,
             answer: Ok(answer),
             calls: Vec::new(),
             called: Vec::new(),

@@ -11,7 +11,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
 use super::chat::{Chat, ChatMessage};
-use super::{AgentSurroundings, Asked, Provider, ProviderCode, Reading, Reply, ResolvedAgent};
+use super::{AgentSurroundings, CallReach, Provider, ProviderCode, Reading, Reply, ResolvedAgent};
 use crate::event::trim_newlines;
 use crate::execute::effect::{Effect, EffectResult, ReadSpec};
 
@@ -145,7 +145,7 @@ impl Provider for ReplayProvider {
             Err(Failure::new(FailureKind::OutputTooLarge, message))
         });
         let printed = answer.as_ref().ok().map(|answer| Value::from(trim_newlines(answer)));
-        let asked = if answer.is_ok() { Asked::Counted } else { Asked::Never };
+        let asked = if answer.is_ok() { CallReach::Counted } else { CallReach::Never };
         Reply { asked, answer, printed, timing, ..Reply::said(String::new()) }
     }
 }

@@ -4,7 +4,6 @@
 //! The same seeds each time gate a change; `THREADLINE_LONG=1` takes twenty times as many,
 //! `THREADLINE_SEED=n` begins with that one.
 
-#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
 #![expect(clippy::unwrap_used, reason = "a loop that cannot be read fails the test")]
 #![expect(clippy::disallowed_methods, reason = "the long form is asked for by the environment")]
 

@@ -1,7 +1,6 @@
 //! Several processes at one journal, and processes that are killed. A test runs itself again in another role.
 
 #![expect(clippy::unwrap_used, reason = "a process that goes wrong fails the test")]
-#![expect(clippy::print_stdout, reason = "the counts are what it shows")]
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};

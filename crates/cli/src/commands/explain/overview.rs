@@ -107,12 +107,11 @@ impl Executions<'_, '_> {
         }
         let row =
             ExecutionRow { at: seen.at.clone(), time: seen.time, status: "not ended", note: String::new() };
-        match self.places.get(&seen.at) {
-            Some(place) => self.rows[*place] = row,
-            None => {
-                self.places.insert(seen.at, self.rows.len());
-                self.rows.push(row);
-            }
+        if let Some(place) = self.places.get(&seen.at) {
+            self.rows[*place] = row;
+        } else {
+            self.places.insert(seen.at, self.rows.len());
+            self.rows.push(row);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::exit::CommandFailure;
 use crate::failed_items::{FailedItem, FailedItems};
 use crate::failure_output::last_printed_line;
 use crate::report::{first_line, visible};
-use crate::reporter::step_label;
+use crate::reporter::{label, step_label};
 use crate::table::Table;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -112,6 +112,7 @@ impl Failures {
         out.push('\n');
         for (owner, (count, of)) in lists {
             // Writing into a text cannot fail.
+            let owner = visible(label(&history.plan, &owner).trim_start());
             let _ = writeln!(out, "{count} of {of} items of `{owner}` failed");
         }
         let id = &history.info.id;
@@ -162,7 +163,7 @@ fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5],
     }
     more.extend(item.ended.branch.as_ref().map(|branch| format!("branch {branch}")));
     Ok([
-        (BAD, format!("✗ {}", item.at)),
+        (BAD, format!("✗ {}", visible(label(&history.plan, &item.at).trim_start()))),
         (PLAIN, excerpt(&history.item(item.item)?)),
         (DIM, step),
         (PLAIN, error_line(history, item)?),

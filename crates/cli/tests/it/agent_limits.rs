@@ -64,7 +64,7 @@ fn a_retry_after_pauses_every_agent_of_the_account() {
     let file = format!(
         "env_file: .env\nsecrets: {{KEY: {{env: MODEL_KEY}}, SAME: {{env: MODEL_KEY}}, OTHER: {{env: OTHER_KEY}}}}\nagents:\n{}{}{}\
          nodes:\n  first: {{agent: one, message: First, retry: {{attempts: 1}}, continue_on_error: true}}\n  second: {{agent: two, \
-         message: Second, needs: first}}\n  third: {{agent: three, message: Third, needs: first}}\n",
+         message: \"Second, ${{first.meta.status}}\"}}\n  third: {{agent: three, message: \"Third, ${{first.meta.status}}\"}}\n",
         agent("one", "KEY"),
         agent("two", "SAME"),
         agent("three", "OTHER"),

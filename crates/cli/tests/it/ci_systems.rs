@@ -4,7 +4,7 @@
 
 use std::process::{Command, Output};
 
-use crate::support::Project;
+use crate::support::{Project, junit_schema};
 
 fn on_github(project: &Project, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
@@ -80,6 +80,7 @@ fn a_report_has_a_case_for_each_step_and_item() {
     let outcome = project.run(&["run", "w.yaml", "--report", "junit=report.xml"], b"");
     assert_eq!(outcome.exit, 1, "{}", outcome.stderr);
     let report = project.read("report.xml").unwrap();
+    junit_schema::check(&report);
     let times = regex::Regex::new(r#" time="[0-9.]+""#).unwrap();
     assert_eq!(
         times.replace_all(&report, ""),

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::support::{Outcome, Project};
+use crate::support::{Outcome, Project, junit_schema};
 
 /// Scenarios that come to each result, with repetitions and judges of which one is flaky.
 pub(crate) const SCENARIOS: &str = r#"name: Support
@@ -182,6 +182,7 @@ const JUNIT: [ElementRule; 10] = [
 
 /// Holds a document against the schema.
 fn check_junit(xml: &str) {
+    junit_schema::check(xml);
     let tag = regex::Regex::new(r#"<(/?)([a-z-]+)((?: [a-z]+="[^"<>]*")*)\s*(/?)>"#).unwrap();
     let attribute = regex::Regex::new(r#" ([a-z]+)="([^"]*)""#).unwrap();
     let reference = regex::Regex::new("&(amp|lt|gt|quot|apos);").unwrap();

@@ -2,6 +2,7 @@
 
 pub(crate) mod case;
 pub(crate) mod faults;
+pub(crate) mod junit_schema;
 mod steady;
 
 use std::fmt::Write as _;

@@ -113,6 +113,7 @@ fn features(project: &Project, _: Effort) -> Result<Outcome, Failure> {
         run_command(command.args(arguments).args(["--", "-D", "warnings"]), hint)
     };
     clippy(&["--package", "threadline", "--bins"])?;
+    clippy(&["--package", "threadline", "--bins", "--no-default-features"])?;
     for features in ["", "codec", "regex", "time", "yaml"] {
         clippy(&["--package", "threadline-lang", "--no-default-features", "--features", features])?;
     }

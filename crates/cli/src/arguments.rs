@@ -100,6 +100,7 @@ impl CliCommand {
             | Self::Logs(_)
             | Self::Explain(_)
             | Self::Vars(_)
+            | Self::Worker(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Schema(_) => None,
@@ -181,6 +182,9 @@ pub(crate) enum CliCommand {
     /// Convert files of older systems to the current spelling
     #[command(after_help = EXAMPLE_MIGRATE)]
     Migrate(MigrateArguments),
+    /// Run programs of workflows that are driven on other machines
+    #[command(after_help = EXAMPLE_WORKER)]
+    Worker(WorkerArguments),
     /// Print the JSON Schema of a kind of file
     Schema(SchemaArguments),
     /// Print the script that makes a shell complete commands, runs, steps and inputs
@@ -307,6 +311,17 @@ Examples:
 Exit codes:
   0    success
   2    wrong usage";
+const EXAMPLE_WORKER: &str = "\
+Example:
+  threadline worker --listen 10.0.0.7:9080 --dir /shared/project --key-file key --register http://10.0.0.1:9070
+
+The folder is the same on all machines. A first signal lets running programs finish, a second one ends
+them.
+
+Exit codes:
+  0    ended by a signal
+  2    wrong usage
+  3    could not start";
 const EXAMPLE_MAN: &str = "\
 Examples:
   threadline man | man -l -
@@ -1112,6 +1127,45 @@ pub(crate) struct WatchArguments {
     pub(crate) report: Option<JunitPath>,
 }
 
+/// Where the key is that requests to workers are signed with.
+#[derive(Args, Clone, Default)]
+pub(crate) struct KeyArguments {
+    /// The file with the key that coordinators and workers share
+    #[arg(long, value_name = "FILE", conflicts_with = "key_variable")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// The environment variable with that key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) key_variable: Option<String>,
+}
+
+#[derive(Args)]
+#[cfg_attr(not(feature = "restate"), expect(dead_code, reason = "such a build has no workers"))]
+pub(crate) struct WorkerArguments {
+    /// The address to listen at
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// The URL where the Restate server reaches the worker, or the balancer in front of several. Default: the address
+    #[arg(long, value_name = "URL")]
+    pub(crate) advertise: Option<String>,
+    /// The maximum number of programs that run at once. Default: one per processor
+    #[arg(long, value_name = "COUNT", value_parser = parse_jobs)]
+    pub(crate) slots: Option<usize>,
+    /// The folder of the project, which all machines share
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Register at the Restate server with this admin URL
+    #[arg(long, value_name = "URL")]
+    pub(crate) register: Option<String>,
+    /// The name of the worker in results. Default: the name of the machine
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) key: KeyArguments,
+    /// Be the server that a supervisor starts
+    #[arg(long, hide = true)]
+    pub(crate) serving: bool,
+}
+
 /// The file of a `JUnit` report.
 #[derive(Clone)]
 pub(crate) struct JunitPath(pub(crate) PathBuf);
@@ -1239,6 +1293,8 @@ impl TestArguments {
             record: self.record.as_deref().map(|folder| folder_of(folder, &file)),
             replay: self.replay.as_deref().map(|folder| folder_of(folder, &file)),
             live: Vec::new(),
+            on: None,
+            key: KeyArguments::default(),
             watch: WatchArguments {
                 jobs: Some(self.jobs.unwrap_or(TEST_JOBS)),
                 trust_store: self.trust_store,
@@ -1333,6 +1389,11 @@ pub(crate) struct RunArguments {
     /// Ask the agents of this step all the same. Can be repeated
     #[arg(long, value_name = "STEP", requires = "replay")]
     pub(crate) live: Vec<String>,
+    /// Run the programs of steps on other machines, by workers behind a Restate server: `restate://HOST:PORT`
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) on: Option<String>,
+    #[command(flatten)]
+    pub(crate) key: KeyArguments,
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     #[command(flatten)]

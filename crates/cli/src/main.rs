@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         arguments::CliCommand::Migrate(migrate) => commands::migrate::migrate(migrate),
         arguments::CliCommand::Completions(completions) => completion::completions(completions),
         arguments::CliCommand::Man(man) => commands::manual::man(man),
+        arguments::CliCommand::Worker(worker) => commands::elsewhere::worker(worker),
         arguments::CliCommand::Schema(schema) => commands::schema::schema(schema),
     };
     match result {

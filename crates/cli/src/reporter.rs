@@ -128,6 +128,8 @@ pub(crate) struct ReportOptions {
     pub(crate) verbose: bool,
     /// Every reference that is resolved.
     pub(crate) trace: Option<TraceFormat>,
+    /// Whether programs run on other machines, where they go on when Threadline is killed.
+    pub(crate) is_elsewhere: bool,
 }
 
 /// How a line about a step begins: its mark, and how long the step took.
@@ -400,7 +402,11 @@ impl<'a> Reporter<'a> {
             }
             // One that had to wait just goes on.
             EventKind::Started { rerun: true, .. } if !was_held => {
-                let note = "had begun and not ended, runs again";
+                let note = if self.options.is_elsewhere {
+                    "had begun and not ended here, is asked for again"
+                } else {
+                    "had begun and not ended, runs again"
+                };
                 self.line(&event.at, LineHead::new(DIM, "↻", ""), note);
             }
             EventKind::Decided { .. }

@@ -452,6 +452,26 @@ pub struct RunStarted {
     pub continues: Option<Continued>,
     /// What becomes of its exchanges with agents, where they are recorded or replayed.
     pub exchanges: Option<ExchangeMode>,
+    /// Where its programs run, when that is elsewhere; a called run does what its caller does.
+    pub on: Option<RemoteService>,
+}
+
+/// A service through which the programs of a run are performed on other machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteService {
+    /// Its address, such as `restate://host:8080`.
+    pub address: EcoString,
+    /// Where the key is that requests are signed with.
+    pub key: KeySource,
+}
+
+/// Where a key is found; never the key itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// In this file.
+    File(EcoString),
+    /// In this environment variable.
+    Variable(EcoString),
 }
 
 /// What becomes of the exchanges of a run with agents.
@@ -531,6 +551,7 @@ impl RunStarted {
             caller: None,
             continues: None,
             exchanges: None,
+            on: None,
         }
     }
 }

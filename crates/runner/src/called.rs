@@ -301,6 +301,7 @@ fn drive(
         }),
         earlier,
         exchanges: shared.exchanges.as_ref().map(|files| files.of_called(&shared.plan, attempted.key)),
+        workplace: Arc::clone(&shared.workplace),
         observer: Box::new(observer),
     };
     let (over_now, was_late, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
@@ -403,6 +404,7 @@ fn first(
         continues,
         // It does what its caller does.
         exchanges: None,
+        on: None,
     };
     let names = reload::names(store.reader(), info, &started)?;
     Ok(Begin::First { names, started: Box::new(started) })

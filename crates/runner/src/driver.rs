@@ -38,6 +38,7 @@ use crate::teller::{self, NoticeSender};
 use crate::threads::{ThreadClaims, ends_attempt};
 use crate::tools::{KeptListings, ServerSurroundings, Servers};
 use crate::values::Values;
+use crate::workplace::Workplace;
 use crate::worktrees::WorktreeError;
 
 /// So many steps run at once when nobody says otherwise.
@@ -78,6 +79,8 @@ pub struct Setup<'a> {
     pub earlier: Option<EarlierRun<'a>>,
     /// Where its exchanges with agents are recorded, or replayed from.
     pub exchanges: Option<Arc<ExchangeFiles>>,
+    /// Where its programs are performed, and those of all that it calls.
+    pub workplace: Arc<dyn Workplace>,
     /// Is told everything that happens, in order.
     pub observer: Observer<'a>,
 }
@@ -249,7 +252,8 @@ fn drive(
 ) -> Result<Ending, DriveError> {
     let goes_on = matches!(first, EventKind::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, printed, in_flight, .. } = setup;
-    let Setup { patience, surroundings, within, earlier, exchanges, observer, .. } = setup;
+    let Setup { patience, surroundings, within, earlier, exchanges, workplace, observer, .. } = setup;
+    let found_again = found_again(&journal, &*workplace)?;
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
@@ -258,7 +262,7 @@ fn drive(
         machine.apply(&event)?;
         teller.tell(Notice::Event(Box::new(event)));
     }
-    let commands = machine.outstanding(in_flight)?;
+    let commands = machine.outstanding(in_flight.or(found_again))?;
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
@@ -286,7 +290,8 @@ fn drive(
     let shares_jobs = plan.shares_jobs();
     let default_jobs = match (shares_jobs, is_graph) {
         (true, _) => usize::try_from(DEFAULT_JOBS).unwrap_or(MAX_JOBS),
-        (false, true) => side_by_side(),
+        // Nothing else bounds how many nodes of a graph run at once.
+        (false, true) => workplace.most_at_once(),
         (false, false) => MAX_JOBS,
     };
     let mut ready = ReadyCommands { shares_jobs, commands: VecDeque::new() };
@@ -328,6 +333,7 @@ fn drive(
         earlier,
         pairings: ItemPairings::default(),
         exchanges,
+        workplace,
         threads: ThreadClaims::default(),
         unanswered: Mutex::default(),
         given_jobs: jobs,
@@ -417,6 +423,8 @@ pub(crate) struct DrivenRun<'a> {
     pairings: ItemPairings,
     /// Where its exchanges with agents are recorded, or replayed from.
     pub(crate) exchanges: Option<Arc<ExchangeFiles>>,
+    /// Where its programs are performed.
+    pub(crate) workplace: Arc<dyn Workplace>,
     /// Which of its executions continue which threads.
     pub(crate) threads: ThreadClaims,
     /// How often the judges of executions could not be asked, and when each may be asked again.
@@ -607,6 +615,8 @@ impl DrivenRun<'_> {
                 }
                 Next::Leave => return Ok(false),
             };
+            driver.not_after = performance.pending.not_after();
+            driver.is_rerun = performance.before.as_ref().is_some_and(is_rerun);
             let recorded = performance.before.map(|before| self.record(before)).transpose()?;
             self.wait_safe(performance.barrier.awaits(recorded))?;
             let result = match performance.effect {
@@ -955,7 +965,21 @@ impl Core {
     }
 }
 
-/// How many nodes of a graph run at once when nobody says: nothing else bounds them.
-fn side_by_side() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).max(4)
+/// Whether what is recorded is that an attempt begins which was under way before.
+fn is_rerun(recording: &Recording) -> bool {
+    matches!(recording.kind, EventKind::Started { rerun: true, .. })
+}
+
+/// What becomes of steps that were under way when the run was killed, where it is still known what came of them: they
+/// are asked for again, whatever `on_crash` says, and nothing begins twice.
+fn found_again(journal: &Journal<'_>, workplace: &dyn Workplace) -> Result<Option<OnCrash>, JournalError> {
+    let Some(memory) = workplace.remembers() else { return Ok(None) };
+    let reader = journal.store().reader();
+    let last = match reader.run(journal.run())?.events {
+        0 => return Ok(None),
+        last => reader.event(journal.run(), last)?,
+    };
+    // What ran then ended later, and is remembered from its end on.
+    let since = u64::try_from(now() - last.time).map_or(Duration::ZERO, Duration::from_millis);
+    Ok((since < memory).then_some(OnCrash::Rerun))
 }

@@ -23,6 +23,7 @@
 //! - [`trust`]: whether a store is the user's own.
 //! - [`world`]: computed values of the real world.
 //! - [`values`]: outputs, loaded when they are read.
+//! - [`workplace`]: where the programs of a run are performed.
 //! - [`worktrees`]: a git worktree for each item in flight, and a branch for what all of them did.
 
 mod agent_gates;
@@ -57,6 +58,7 @@ pub mod threads;
 pub mod tools;
 pub mod trust;
 pub mod values;
+pub mod workplace;
 pub mod worktrees;
 pub mod world;
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ecow::EcoString;
 use threadline_engine::agent::exchange::{Answered, ExchangeRecord, ExchangeRequest};
 use threadline_engine::evaluate::EnteredFolder;
-use threadline_engine::event::{Address, Datum, Event, EventKind, Seq};
+use threadline_engine::event::{Address, Datum, Event, EventKind, Millis, Seq};
 use threadline_engine::execute::effect::EffectKey;
 use threadline_engine::execute::result::ClockReading;
 use threadline_engine::execute::{AgentCall, CallAdmission};
@@ -46,6 +46,10 @@ pub(crate) struct LocalDriver<'s, 'a> {
     pub(crate) placed: Option<Placed>,
     /// Whether the effect that it performs holds secrets.
     pub(crate) has_secrets: bool,
+    /// Whether the attempt that it performs was under way when the run was killed.
+    pub(crate) is_rerun: bool,
+    /// The time that the effect may not outlast.
+    pub(crate) not_after: Option<Millis>,
     /// How many calls of agents had ended when it was told that all that may be are in flight.
     pub(crate) queued_at: u64,
 }
@@ -63,7 +67,7 @@ fn enter(project: &Project, folder: &Folder, entered: EnteredFolder<'_>) -> Resu
 
 impl<'s, 'a> LocalDriver<'s, 'a> {
     pub(crate) fn new(shared: &'s DrivenRun<'a>) -> Self {
-        Self { shared, placed: None, has_secrets: false, queued_at: 0 }
+        Self { shared, placed: None, has_secrets: false, is_rerun: false, not_after: None, queued_at: 0 }
     }
 
     /// The files that steps may read and write.

@@ -2,8 +2,6 @@
 //!
 //! Each becomes plain data that says what happened. What that means for the run is the engine's business.
 
-use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,9 +10,8 @@ use ecow::EcoString;
 use threadline_engine::agent::stream::{self, AnswerStream};
 use threadline_engine::event::{Address, Listed, Millis};
 use threadline_engine::execute::effect::{
-    CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec,
-    ItemsSource, ItemsSpec, ListingSpec, MAX_USAGE_REPORT, NoResponse, NotChosen, ProcessEnd, ProcessSpec,
-    ReadSpec, RequestSpec, StartFailure, ToolAnswer, ToolSpec, USAGE_VARIABLE,
+    CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectResult, FileSpec, ItemsSource, ItemsSpec,
+    ListingSpec, NoResponse, NotChosen, ProcessSpec, ReadSpec, RequestSpec, Role, ToolAnswer, ToolSpec,
 };
 use threadline_engine::execute::result::Timing;
 use threadline_engine::execute::{
@@ -25,10 +22,9 @@ use threadline_engine::select::ResolvedSource;
 use threadline_engine::spend::Spend;
 use threadline_engine::view::View;
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_flow::model::{Action, ForEach};
-use threadline_flow::shell::quoted;
+use threadline_flow::model::{Action, ForEach, OnCrash};
 use threadline_lang::Value;
-use threadline_store::{JournalError, StoreError};
+use threadline_store::JournalError;
 
 use crate::called::{self, CallAttempt, CallOutcome};
 use crate::choice::{ChooseError, choose};
@@ -38,17 +34,14 @@ use crate::http;
 use crate::item_worktree;
 use crate::items::{ChunkError, ChunkWriter, ItemSource, SelectError};
 use crate::local::LocalDriver;
-use crate::private::PrivateFiles;
-use crate::process::{self, Asked, ChildEnding, EndedChild, Spec, StartError, Stdin, Stream};
+use crate::process::{Asked, Stream};
 use crate::project::{FileError, WriteHow};
 use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
 use crate::secrets::masks::MaskStream;
 use crate::teller::NoticeSender;
 use crate::tools::CalledTool;
+use crate::workplace::{self, Act, ActWatch, ProcessSurroundings};
 use crate::worktrees::WorktreeError;
-
-/// The time between the request to end and force.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// The time between two looks of a pause whether somebody wants it to end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -126,91 +119,63 @@ impl LocalDriver<'_, '_> {
     // ---- programs ---------------------------------------------------------------------------------------
 
     fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> Result<EffectResult, DriveError> {
-        let folder = self.private_folder();
-        let mut files = PrivateFiles::new(&self.value_folder());
-        for content in &effect.files {
-            if let Err(error) = files.write(render(content, &files).as_bytes()) {
-                check_room(error.kind())?;
-                let message = format!("a value for the step could not be written: {error}");
-                let kind = FailureKind::File;
-                let failure = StartFailure { message, hint: None, is_missing: false, kind };
-                return Ok(EffectResult::Process(Err(failure)));
-            }
-        }
-        let mut report = PrivateFiles::new(&self.value_folder());
-        if effect.reports_usage
-            && let Err(error) = report.write(b"")
-        {
-            check_room(error.kind())?;
-            let message = format!("the file for what it uses could not be made: {error}");
-            let failure = StartFailure { message, hint: None, is_missing: false, kind: FailureKind::File };
-            return Ok(EffectResult::Process(Err(failure)));
-        }
-        let mut env = self.environment(&key.at);
-        env.change(&effect.env);
-        if effect.reports_usage {
-            env.change(&[(USAGE_VARIABLE.into(), Some(report.path(0)))]);
-        }
-        env.mark(self.shared.started.as_str(), key.at.as_str());
-        let EffectLimits { timeout, idle_timeout, max_output } = effect.limits;
-        let spec = Spec {
-            program: render(&effect.program, &files).into(),
-            args: effect.arguments.iter().map(|word| OsString::from(render(word, &files))).collect(),
-            env,
-            cwd: self.folder(effect.cwd.as_deref()),
-            stdin: match &effect.stdin {
-                Some(text) => Stdin::Bytes(text.as_bytes().into()),
-                None => Stdin::Null,
-            },
-            timeout,
-            idle_timeout,
-            max_output,
-            grace: GRACE,
-            spool: folder.clone(),
-            masks: self.shared.surroundings.masks().cloned(),
+        let shared = self.shared;
+        let surroundings = ProcessSurroundings {
+            folder: self.project().here().to_owned(),
+            env: self.environment(&key.at),
+            value_folder: self.value_folder(),
+            spool: self.private_folder(),
+            masks: shared.surroundings.masks().cloned(),
+        };
+        let act = Act {
+            started: &shared.started,
+            run: shared.journal.run(),
+            key,
+            once: self.begins_once(key),
+            repeats: self.is_rerun && shared.in_flight == Some(OnCrash::Rerun),
+            not_after: self.not_after,
+            has_secrets: self.has_secrets,
+            spec: effect,
+            surroundings: &surroundings,
         };
         let mut watcher = self.answer_watcher(key);
         let mut print = |stream: Stream, bytes: &[u8]| match &mut watcher {
             Some(watcher) if stream == Stream::Stdout => watcher.hear(bytes),
-            _ if self.shared.printed == PrintedNotices::All => {
-                self.shared.teller.tell(Notice::Printed(key.at.clone(), stream, bytes.to_vec()));
+            _ if shared.printed == PrintedNotices::All => {
+                shared.teller.tell(Notice::Printed(key.at.clone(), stream, bytes.to_vec()));
             }
             _ => {}
         };
-        let ended = process::run(&spec, &self.shared.control.child(), &mut print);
+        let tell = |why: String| shared.warn(&key.at, "not-begun", why);
+        let mut watch = ActWatch { control: &shared.control, print: &mut print, tell: &tell };
+        let result = shared.workplace.perform(&act, &mut watch)?;
+        let result = match (result, &surroundings.masks) {
+            (EffectResult::Process(Ok(end)), Some(masks)) if end.worker.is_some() => masks.mask_end(end),
+            (result, _) => result,
+        };
+        // What it printed elsewhere is told when it has ended, and without secrets.
+        if let EffectResult::Process(Ok(end)) = &result
+            && end.worker.is_some()
+        {
+            print(Stream::Stdout, end.stdout.as_deref().unwrap_or_default());
+            print(Stream::Stderr, &end.stderr);
+        }
         if let Some(watcher) = &mut watcher {
             watcher.end();
         }
-        if let Ok(EndedChild { how: ChildEnding::OutputNotKept(_, kind), .. }) = &ended {
-            check_room(*kind)?;
-        }
-        Ok(match ended {
-            Ok(ended) if ended.how == ChildEnding::Cancelled => EffectResult::Cancelled,
-            Ok(ended) => {
-                let mut end = process_end(&ended);
-                let masks = self.shared.surroundings.masks();
-                end.usage = effect.reports_usage.then(|| report.read_back(MAX_USAGE_REPORT)).map(|read| {
-                    read.map(|text| masks.map_or_else(|| text.clone(), |masks| masks.masked_text(&text)))
-                });
-                let end = EffectResult::Process(Ok(end));
-                if ended.secrets.is_empty() {
-                    end
-                } else {
-                    EffectResult::Leaked(Box::new(end), ended.secrets)
-                }
-            }
-            Err(error) => EffectResult::Process(Err(StartFailure {
-                is_missing: matches!(error, StartError::NotOnPath { .. }),
-                message: error.to_string(),
-                hint: error.hint(),
-                kind: FailureKind::Start,
-            })),
-        })
+        Ok(result)
+    }
+
+    /// Whether an effect is one that may begin at most once: what a step does, where `on_crash` says so.
+    fn begins_once(&self, key: &EffectKey) -> bool {
+        let plan = &self.shared.plan;
+        let step = key.at.step(plan).filter(|_| key.role == Role::Act);
+        let on_crash = step.map(|step| plan.workflow.on_crash(&plan.steps[step as usize].step));
+        on_crash.is_some_and(|on_crash| on_crash != OnCrash::Rerun)
     }
 
     fn folder(&self, cwd: Option<&str>) -> PathBuf {
-        let here = self.project().here();
-        cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd))
+        workplace::folder(self.project().here(), cwd)
     }
 
     // ---- requests and tools -----------------------------------------------------------------------------
@@ -467,42 +432,6 @@ impl LocalDriver<'_, '_> {
 fn file_failure(error: FileError) -> Failure {
     let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     Failure::new(FailureKind::File, format!("{}{hint}", error.message))
-}
-
-fn render(pieces: &[EffectText], files: &PrivateFiles) -> String {
-    let mut text = String::new();
-    for piece in pieces {
-        match piece {
-            EffectText::Text(piece) => text.push_str(piece),
-            EffectText::PathOf(file) => text.push_str(&files.path(*file)),
-            EffectText::QuotedPathOf(file) => text.push_str(&quoted(&files.path(*file))),
-        }
-    }
-    text
-}
-
-/// Fails if there is no room on the disk: that is no failure of a step, and the journal would meet it next.
-fn check_room(kind: io::ErrorKind) -> Result<(), StoreError> {
-    match kind {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Err(StoreError::Full),
-        _ => Ok(()),
-    }
-}
-
-fn process_end(ended: &EndedChild) -> ProcessEnd {
-    ProcessEnd {
-        ending: ended.how.into(),
-        stdout: ended.stdout.read().map_err(|error| error.to_string()),
-        stderr: ended.stderr.read().unwrap_or_default(),
-        cpu_time: ended.usage.cpu_time,
-        max_memory: ended.usage.max_memory,
-        usage: None,
-        timing: Timing {
-            started: ended.started.as_millisecond(),
-            finished: ended.finished.as_millisecond(),
-            elapsed: ended.elapsed,
-        },
-    }
 }
 
 /// Tells what an agent says while it says it.

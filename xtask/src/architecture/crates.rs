@@ -15,6 +15,10 @@ const EDGES: &[(&str, &[&str])] = &[
         &["threadline-lang", "threadline-expect", "threadline-flow", "threadline-engine", "threadline-store"],
     ),
     (
+        "threadline-restate",
+        &["threadline-lang", "threadline-flow", "threadline-engine", "threadline-store", "threadline-runner"],
+    ),
+    (
         "threadline",
         &[
             "threadline-lang",
@@ -23,6 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "threadline-engine",
             "threadline-store",
             "threadline-runner",
+            "threadline-restate",
         ],
     ),
     ("xtask", &[]),

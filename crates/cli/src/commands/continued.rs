@@ -256,6 +256,7 @@ fn continue_run(
     let set: Result<Vec<(EcoString, Value)>, CommandFailure> =
         history.started.set.iter().map(|(path, value)| Ok((path.clone(), history.load(value)?))).collect();
     refuse_recorded_secrets(&surroundings, &plan, &names, &set?)?;
+    let workplace = super::elsewhere::workplace(history.started.on.as_ref(), &plan, &project)?;
     process::end_left_over(history.info.id.as_str(), GRACE);
 
     let id = new_id();
@@ -297,6 +298,7 @@ fn continue_run(
         budgets,
         files,
         exchanges: mode,
+        on: history.started.on.clone(),
         ..started
     };
     let exchanges = exchange_files(started.exchanges.as_ref(), &project);
@@ -311,6 +313,7 @@ fn continue_run(
         in_flight: None,
         earlier: Some(earlier),
         exchanges,
+        workplace,
         watcher: None,
         progress: Progress::default(),
     };

@@ -557,6 +557,12 @@ fn event_fields(kind: &str) -> Value {
                 "exchanges?",
                 object("where its exchanges with agents are recorded: `record`, or `replay` and `live`"),
             ),
+            (
+                "on?",
+                object(
+                    "the service whose workers run its programs: `address`, and `key_file` or `key_variable`",
+                ),
+            ),
         ],
         "decided" => vec![("as_of", as_of()), ("computed", computed())],
         "skipped" | "unresolved" => {

@@ -26,13 +26,14 @@ use threadline_runner::reload;
 use threadline_runner::secrets::{RunSurroundings, SecretReading};
 use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
+use threadline_runner::workplace::Workplace;
 use threadline_store::{Journal, JournalError, JournalReader, Lease, NewRun, RunId, Store, StoreError};
 
 use super::ci_report;
 use super::explain::failures::FailureSummary;
 use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
 use super::launch::Signals;
-use super::{print, surroundings_of};
+use super::{elsewhere, print, surroundings_of};
 use crate::arguments::{InFlightDecision, ResumeArguments, RunArguments, WatchArguments};
 use crate::exit::CommandFailure;
 use crate::inputs;
@@ -94,6 +95,8 @@ pub(super) fn start(
     let budgets = super::budget::changes(&prepared.plan, &call.budget)?;
     project.ignore_store();
     process::belong_to(store.identity().map_err(|error| of_store(&error))?);
+    let on = elsewhere::service(call)?;
+    let workplace = elsewhere::workplace(on.as_ref(), &prepared.plan, &project)?;
     let imports = read_imports(&prepared.plan.workflow, &call.import, store.reader())?;
     let payload = read_payload(&call.what, &prepared.plan.workflow)?.unwrap_or_default();
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
@@ -145,6 +148,7 @@ pub(super) fn start(
         caller: None,
         continues: None,
         exchanges: mode,
+        on,
     };
     let started = EventKind::RunStarted(started);
     let plan = prepared.plan;
@@ -159,6 +163,7 @@ pub(super) fn start(
         in_flight: None,
         earlier: None,
         exchanges,
+        workplace,
         progress: Progress::default(),
         watcher: watcher.map(|watcher| watcher(&plan)),
     };
@@ -239,6 +244,7 @@ pub(super) fn go_on(
         _ => {}
     }
     let budgets = super::budget::changes(&history.plan, &call.budget)?;
+    let workplace = elsewhere::workplace(history.started.on.as_ref(), &history.plan, &project)?;
     note_changed_file(&history, project.here());
     let earlier = EarlierRun::of(store.reader(), &history.started, &history.plan);
     let earlier = earlier.map_err(|error| of_drive(&error))?;
@@ -265,6 +271,7 @@ pub(super) fn go_on(
         in_flight,
         earlier,
         exchanges: exchange_files(mode.as_ref(), &project),
+        workplace,
         progress,
         watcher,
     };
@@ -456,6 +463,8 @@ pub(super) struct RunLaunch<'a> {
     pub(super) earlier: Option<EarlierRun<'a>>,
     /// Where its exchanges with agents are recorded, or replayed from.
     pub(super) exchanges: Option<Arc<ExchangeFiles>>,
+    /// Where its programs are performed.
+    pub(super) workplace: Arc<dyn Workplace>,
     pub(super) progress: Progress,
     /// Gives other lines than the usual ones.
     pub(super) watcher: Option<LineMaker>,
@@ -474,12 +483,13 @@ impl<'a> RunLaunch<'a> {
     /// Drives the run to its end, or until it is stopped, and reports it.
     pub(super) fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> StoppedRun {
         let Self { journal, project, plan, names, surroundings, signals, watch, .. } = self;
-        let Self { in_flight, earlier, exchanges, progress, watcher, .. } = self;
+        let Self { in_flight, earlier, exchanges, workplace, progress, watcher, .. } = self;
         process::prepare(journal.run().as_str());
         signals.begin();
         let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
         let trace = watch.trace_variables;
-        let options = ReportOptions { verbose: watch.verbose, trace };
+        let is_elsewhere = workplace.remembers().is_some();
+        let options = ReportOptions { verbose: watch.verbose, trace, is_elsewhere };
         let mut reporter = Reporter::new(Arc::clone(&plan), journal.run().as_str(), options, progress);
         let reader = journal.store().reader();
         reporter = reporter.reading(reader);
@@ -524,6 +534,7 @@ impl<'a> RunLaunch<'a> {
             within: None,
             earlier,
             exchanges,
+            workplace,
             observer,
         };
         let ending = std::thread::scope(|threads| {
@@ -706,7 +717,7 @@ fn ask_for_decision(id: &str, waits: &[PendingDecision]) -> String {
     };
     let steps: Vec<String> = waits.iter().map(step).collect();
     format!(
-        "{} was running when Threadline was killed and has `on_crash: ask`; \
+        "{} was cut off while it ran and has `on_crash: ask`; \
          `threadline resume {id} --in-flight rerun` or `--in-flight fail`",
         steps.join(", ")
     )

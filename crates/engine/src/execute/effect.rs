@@ -301,6 +301,8 @@ pub enum EffectResult {
     Cancelled,
     /// It was not performed, for this reason.
     Refused(Failure),
+    /// It may have begun, was cut off where it was performed, for this reason, and may not begin twice.
+    Interrupted(String),
     /// What came of it held these secrets, which are masked now.
     Leaked(Box<EffectResult>, Vec<EcoString>),
     /// Nothing had to be done.
@@ -354,13 +356,16 @@ pub struct ProcessEnd {
     pub usage: Option<Result<String, String>>,
     /// When it ran.
     pub timing: Timing,
+    /// Which worker ran it; none where the run itself did. Whoever asked that worker says it.
+    pub worker: Option<EcoString>,
 }
 
 impl ProcessEnd {
     /// The end of a program that was never run and printed this.
     pub(crate) fn printed(ending: ProcessEnding, stdout: &str, timing: Timing) -> Self {
         let (stdout, stderr) = (Ok(stdout.into()), Vec::new());
-        Self { ending, stdout, stderr, cpu_time: Duration::ZERO, max_memory: 0, usage: None, timing }
+        let (cpu_time, max_memory, usage, worker) = (Duration::ZERO, 0, None, None);
+        Self { ending, stdout, stderr, cpu_time, max_memory, usage, timing, worker }
     }
 }
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_flow::fields::{Failure, FailureKind, field_names as names};
-use threadline_flow::model::{Action, ForEach, Step};
+use threadline_flow::model::{Action, ForEach, OnCrash, Step};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Scope, Session, Value};
@@ -159,6 +159,16 @@ pub enum CallAdmission {
 
 /// A command whose effect is being performed.
 pub struct Pending(PendingStage);
+
+impl Pending {
+    /// When the time is over that the item, phase, loop or run around it leaves to it, if there is such a limit.
+    pub fn not_after(&self) -> Option<Millis> {
+        match &self.0 {
+            PendingStage::Attempt(pending) => pending.limit.map(|limit| limit.until()),
+            _ => None,
+        }
+    }
+}
 
 enum PendingStage {
     /// The worktree of an item is entered before the command.
@@ -309,6 +319,16 @@ impl<'p> Executor<'p> {
             };
             return Ok(lost.map_or(Next::Leave, |(at, spent)| call_lost(at, spent, false)));
         }
+        let result = match (result, &pending.0) {
+            (EffectResult::Interrupted(why), PendingStage::Attempt(pending)) => {
+                return self.interrupted(driver, pending, why);
+            }
+            // Only what an attempt does may have to happen at most once.
+            (EffectResult::Interrupted(why), _) => {
+                EffectResult::Refused(Failure::new(FailureKind::Crash, why))
+            }
+            (result, _) => result,
+        };
         match pending.0 {
             PendingStage::Enter(begun) => {
                 let (command, view) = *begun;
@@ -326,6 +346,23 @@ impl<'p> Executor<'p> {
             PendingStage::Abandon(pending) => Ok(Self::abandoned(driver, *pending, result)),
             PendingStage::Close(pending) => self.worktrees_closed(driver, *pending, result),
             PendingStage::Judge(pending) => self.answered(driver, *pending, result),
+        }
+    }
+
+    /// An attempt was cut off where it was performed: that is to it what a crash is to an attempt here.
+    fn interrupted<D: Driver>(
+        self,
+        driver: &mut D,
+        pending: &attempt::PendingAttempt,
+        why: String,
+    ) -> Result<Next, D::Error> {
+        let task = &pending.task;
+        match self.plan.workflow.on_crash(self.step(task)) {
+            OnCrash::Ask => Ok(Next::Ask(task.at.clone())),
+            OnCrash::Fail | OnCrash::Rerun => {
+                let failure = Failure::new(FailureKind::Crash, why);
+                self.finish_unrun(driver, task, failure, pending.attempt.retries())
+            }
         }
     }
 

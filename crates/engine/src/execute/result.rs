@@ -315,6 +315,7 @@ pub(crate) fn usage(end: &ProcessEnd) -> Vec<(&'static str, Value)> {
     let tenths = i64::try_from(end.max_memory.saturating_mul(10) >> 20).unwrap_or(i64::MAX);
     let mebibytes = Number::parse(&format!("{}.{}", tenths / 10, tenths % 10));
     own.extend(mebibytes.map(|mebibytes| (names::MEMORY_USAGE_MB, mebibytes.into())));
+    own.extend(end.worker.as_ref().map(|worker| (names::WORKER, worker.into())));
     own
 }
 

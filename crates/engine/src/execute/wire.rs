@@ -1,8 +1,9 @@
 //! Effects and their results as JSON values, so that a worker on another machine can perform them.
 //!
 //! Only what needs nothing of the coordinator has a form here: programs, requests and files. Tools, called runs, items
-//! and worktrees live where the journal is, and an effect that reads secrets is performed where the secrets are. The form has a version; a key, a word or a version that is not known is an
-//! error, never ignored.
+//! and worktrees live where the journal is, and an effect that reads secrets is performed
+//! where the secrets are. The form has a version; a key, a word or a version that is not known is an error, never
+//! ignored.
 
 use std::fmt;
 use std::time::Duration;
@@ -118,6 +119,7 @@ pub fn encode_result(result: &EffectResult) -> Option<Value> {
         }
         EffectResult::Nothing
         | EffectResult::Refused(_)
+        | EffectResult::Interrupted(_)
         | EffectResult::Leaked(..)
         | EffectResult::Tool(..)
         | EffectResult::Tools(..)
@@ -377,6 +379,7 @@ fn read_process_end(value: &Value) -> WireResult<ProcessEnd> {
             }),
         },
         timing: read_timing(fields.get("timing")?)?,
+        worker: None,
     })
 }
 

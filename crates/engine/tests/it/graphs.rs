@@ -276,6 +276,7 @@ fn started(plan: &Plan) -> RunStarted {
         caller: None,
         continues: None,
         exchanges: None,
+        on: None,
     }
 }
 

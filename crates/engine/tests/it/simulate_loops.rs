@@ -442,6 +442,7 @@ fn started() -> RunStarted {
         caller: None,
         continues: None,
         exchanges: None,
+        on: None,
     }
 }
 

@@ -22,6 +22,7 @@ pub mod field_names {
     pub const SIGNAL: &str = "signal";
     pub const CPU_TIME_MS: &str = "cpu_time_ms";
     pub const MEMORY_USAGE_MB: &str = "memory_usage_mb";
+    pub const WORKER: &str = "worker";
     pub const TOTAL: &str = "total";
     pub const SUCCESSFUL: &str = "successful";
     pub const FAILED: &str = "failed";
@@ -475,7 +476,7 @@ pub static META: [OutputField; 10] = [
     optional(names::REASON, Type::Text, "why the step was skipped"),
 ];
 
-const PROGRAM_META: [OutputField; 4] = [
+const PROGRAM_META: [OutputField; 5] = [
     optional(names::EXIT_CODE, Type::Int, "the exit code of the program"),
     optional(names::SIGNAL, Type::Int, "the signal that killed the program"),
     optional(
@@ -484,6 +485,7 @@ const PROGRAM_META: [OutputField; 4] = [
         "the CPU time of the program and the children that it waited for",
     ),
     optional(names::MEMORY_USAGE_MB, Type::Decimal, "the peak memory of its largest process, in MiB"),
+    optional(names::WORKER, Type::Text, "the worker that ran the program, in a run on other machines"),
 ];
 
 const COUNTS: [OutputField; 4] = [

@@ -78,7 +78,7 @@ impl Control {
 
     /// Does something on a thread of its own, and waits until it is done. When something is asked before, nobody waits any
     /// longer, and there is no result: what it does ends with this process at the latest.
-    pub(crate) fn aside<T: Send + 'static>(
+    pub fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> rustix::io::Result<Option<T>> {

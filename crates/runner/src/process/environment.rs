@@ -75,6 +75,26 @@ impl Environment {
         self.set(STEP_VARIABLE, step);
     }
 
+    /// Takes the mark of another environment, whatever was set since.
+    pub(crate) fn keep_mark(&mut self, of: &Self) {
+        for name in [RUN_VARIABLE, STEP_VARIABLE] {
+            match of.get(OsStr::new(name)) {
+                Some(value) => self.set(name, value),
+                None => self.remove(name),
+            }
+        }
+    }
+
+    /// What was set or removed since it was inherited, without its mark; or the name of a variable that is no text.
+    pub fn changes(&self) -> Result<Vec<(EcoString, Option<String>)>, OsString> {
+        let own = self.changes.iter().filter(|(name, _)| !mark::is_part(name));
+        own.map(|(name, value)| {
+            let text = |text: &OsString| text.to_str().map(str::to_owned).ok_or_else(|| name.clone());
+            Ok((text(name)?.into(), value.as_ref().map(text).transpose()?))
+        })
+        .collect()
+    }
+
     /// The value that the child will see.
     pub fn get(&self, name: &OsStr) -> Option<&OsStr> {
         match self.changes.get(name) {

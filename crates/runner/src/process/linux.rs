@@ -26,7 +26,7 @@ use wait4::{ResUse, Wait4};
 
 use super::brand::{self, Brand};
 use super::control::{Asked, ControlWaiter};
-use super::mark::{OWN_GIT, marks_of, step_of};
+use super::mark::{OWN_GIT, ProcessMark, marks_of, step_of};
 use super::room;
 
 /// How long force may take before we stop waiting: only a process stuck in the kernel, or one that forks faster than
@@ -178,6 +178,14 @@ pub fn end_left_over(run: &str, grace: Duration) -> LeftOverEnding {
     family.end(grace, None, None)
 }
 
+/// Ends every process that carries the mark of this process' store, of whichever run.
+pub fn end_all_left_over(grace: Duration) -> LeftOverEnding {
+    let ending = Family { kind: Kind::Store, group: None }.end(grace, None, None);
+    // The dead that became ours are waited for.
+    adopted();
+    ending
+}
+
 /// Ends what the programs of a run that this process drove have left, and waits until it is gone.
 ///
 /// All of them were waited for, and whatever they started is below us. So where nothing was adopted nothing is left,
@@ -248,6 +256,8 @@ pub(super) struct Family<'a> {
 enum Kind<'a> {
     /// All that carry the mark of a run.
     Run(&'a [u8]),
+    /// All that carry the mark of any run of the store.
+    Store,
     /// All that carry the mark of a child.
     Child(&'a OsStr),
     /// All that we adopted, that carry no mark, and that no running child can have started.
@@ -350,7 +360,7 @@ impl<'a> Family<'a> {
     fn members(&self) -> Vec<Member> {
         let candidates = match self.kind {
             Kind::Strays => adopted(),
-            Kind::Run(_) | Kind::Child(_) => all_processes(),
+            Kind::Run(_) | Kind::Store | Kind::Child(_) => all_processes(),
         };
         // Whoever resumes a run from a shell that this run had left behind does not want to end that shell.
         let above: Vec<Pid> =
@@ -405,6 +415,10 @@ impl<'a> Family<'a> {
             Kind::Run(run) => {
                 marks.iter().any(|mark| mark.is_of_run(run))
                     || brand().is_some_and(|brand| brand.is_of_run(run))
+            }
+            Kind::Store => {
+                marks.iter().any(ProcessMark::is_of_store)
+                    || brand().is_some_and(|brand| brand.is_of_run(b""))
             }
             Kind::Child(child) => {
                 let own = Brand::of_child(child);

@@ -79,10 +79,13 @@ pub(super) struct ProcessMark<'a> {
 impl ProcessMark<'_> {
     /// Whether it is the mark of a run of this process' store; of any store if this process has none.
     pub(super) fn is_of_run(&self, run: &[u8]) -> bool {
-        let is_of_store = |store: &String| {
-            self.child.strip_prefix(store.as_bytes()).is_some_and(|rest| rest.starts_with(b"."))
-        };
-        self.run == run && STORE.get().is_none_or(is_of_store)
+        self.run == run && (STORE.get().is_none() || self.is_of_store())
+    }
+
+    /// Whether it is the mark of a run of this process' store.
+    pub(super) fn is_of_store(&self) -> bool {
+        let rest = STORE.get().and_then(|store| self.child.strip_prefix(store.as_bytes()));
+        rest.is_some_and(|rest| rest.starts_with(b"."))
     }
 }
 

@@ -30,7 +30,8 @@ pub use control::{Asked, Control};
 use ecow::EcoString;
 pub use environment::Environment;
 pub use linux::{
-    LeftOver, LeftOverEnding, adopt_orphans, end_descendants, end_left_over, end_strays, find_left_over,
+    LeftOver, LeftOverEnding, adopt_orphans, end_all_left_over, end_descendants, end_left_over, end_strays,
+    find_left_over,
 };
 pub(crate) use linux::{SeenProgram, find_programs};
 pub(crate) use mark::OWN_GIT;

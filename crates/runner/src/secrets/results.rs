@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_engine::execute::effect::{
-    CallEnd, EffectResult, NoResponse, NotChosen, Response, StartFailure, ToolAnswer,
+    CallEnd, EffectResult, NoResponse, NotChosen, ProcessEnd, Response, StartFailure, ToolAnswer,
 };
 use threadline_flow::fields::Failure;
 use threadline_lang::Value;
@@ -76,6 +76,22 @@ impl Masks {
         found.sort();
         found.dedup();
         if found.is_empty() { masked } else { EffectResult::Leaked(Box::new(masked), found) }
+    }
+
+    /// What a program left that ran on another machine, where nobody has the secrets: it is masked as what a program
+    /// prints here is.
+    pub(crate) fn mask_end(self: &Arc<Self>, mut end: ProcessEnd) -> EffectResult {
+        let mut found = Vec::new();
+        if let Ok(stdout) = &mut end.stdout {
+            let (masked, secrets) = self.mask_bytes(stdout);
+            found = secrets;
+            let masked = masked.into_owned();
+            *stdout = masked;
+        }
+        end.stderr = self.mask_bytes(&end.stderr).0.into_owned();
+        end.usage = end.usage.map(|usage| usage.map(|text| self.masked_text(&text)));
+        let end = EffectResult::Process(Ok(end));
+        if found.is_empty() { end } else { EffectResult::Leaked(Box::new(end), found) }
     }
 
     /// A text with masks.

@@ -23,6 +23,7 @@ use threadline_runner::locks::Patience;
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
+use threadline_runner::workplace::Here;
 use threadline_store::{Fault, Journal, NewRun, RunId, Store, StoreError, StoreOptions, WritePoint};
 
 const RUN: &str = "crash-0001";
@@ -126,6 +127,7 @@ impl Place {
             within: None,
             earlier: None,
             exchanges: None,
+            workplace: Arc::new(Here),
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.kind)) {
                     stop.ask();
@@ -152,6 +154,7 @@ impl Place {
                 caller: None,
                 continues: None,
                 exchanges: None,
+                on: None,
                 budgets: Vec::new(),
             };
             return driver::begin(setup, EventKind::RunStarted(started));

@@ -3,7 +3,8 @@
 use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::event::{
-    Address, Budget, BudgetChange, BudgetKey, Caller, Continued, Datum, ExchangeMode, RerunTarget, RunStarted,
+    Address, Budget, BudgetChange, BudgetKey, Caller, Continued, Datum, ExchangeMode, KeySource,
+    RemoteService, RerunTarget, RunStarted,
 };
 
 use threadline_lang::Value;
@@ -46,6 +47,7 @@ pub(super) fn run_started_fields<F: DatumForm>(
     fields.extend(started.caller.as_ref().map(|caller| ("caller", caller_value(caller))));
     fields.extend(started.continues.as_ref().map(|continued| ("continues", continued_value(continued))));
     fields.extend(started.exchanges.as_ref().map(|mode| ("exchanges", mode_value(mode))));
+    fields.extend(started.on.as_ref().map(|on| ("on", service_value(on))));
     Ok(fields)
 }
 
@@ -77,6 +79,26 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
         caller: reader.optional("caller").map(read_caller).transpose()?,
         continues: reader.optional("continues").map(read_continued).transpose()?,
         exchanges: reader.optional("exchanges").map(read_mode).transpose()?,
+        on: reader.optional("on").map(read_service).transpose()?,
+    })
+}
+
+fn service_value(RemoteService { address, key }: &RemoteService) -> Value {
+    let key = match key {
+        KeySource::File(path) => ("key_file", Value::from(path)),
+        KeySource::Variable(name) => ("key_variable", Value::from(name)),
+    };
+    Value::record([("address", Value::from(address)), key])
+}
+
+fn read_service(value: &Value) -> FieldResult<RemoteService> {
+    FieldReader::read_all(value, |reader| {
+        let address = reader.text("address")?.into();
+        let key = match reader.optional_text("key_file")? {
+            Some(path) => KeySource::File(path),
+            None => KeySource::Variable(reader.text("key_variable")?.into()),
+        };
+        Ok(RemoteService { address, key })
     })
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use threadline_engine::Hash;
 use threadline_engine::event::{
     Address, Budget, BudgetChange, Caller, Continued, ContinuedThread, Datum, EventKind, ExactStream,
-    ExactStreams, ExchangeMode, KeptMaker, KeptResult, Listed, Output, RerunTarget, Rules, RunStarted,
-    Status, ValueEncoding,
+    ExactStreams, ExchangeMode, KeptMaker, KeptResult, KeySource, Listed, Output, RemoteService, RerunTarget,
+    Rules, RunStarted, Status, ValueEncoding,
 };
 use threadline_engine::spend::Spend;
 use threadline_engine::visits::EventSort;
@@ -36,6 +36,7 @@ fn started() -> RunStarted {
         caller: None,
         continues: None,
         exchanges: None,
+        on: None,
         budgets: Vec::new(),
     }
 }
@@ -267,6 +268,16 @@ fn how_a_program_printed_its_output_is_read_as_it_was_written() {
     match wire::decode(kind, &payload).unwrap() {
         EventKind::Finished { output, .. } => assert_eq!(output.exact.as_deref(), Some(&exact)),
         what => panic!("{what:?}"),
+    }
+}
+
+#[test]
+fn where_programs_run_is_read_as_it_was_written() {
+    for key in [KeySource::File("/a/key".into()), KeySource::Variable("KEY".into())] {
+        let on = Some(RemoteService { address: "restate://a:8080".into(), key });
+        let (kind, payload) =
+            wire::encode(&EventKind::RunStarted(RunStarted { on: on.clone(), ..started() }));
+        assert_eq!(read(kind, &payload).on, on);
     }
 }
 

@@ -1,0 +1,197 @@
+//! Runs whose programs run on other machines: `run --on`, and `threadline worker`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_engine::event::{KeySource, RemoteService};
+use threadline_flow::plan::Plan;
+use threadline_runner::project::Project;
+use threadline_runner::workplace::{Here, Workplace};
+
+use crate::arguments::{KeyArguments, RunArguments, WorkerArguments};
+use crate::exit::CommandFailure;
+
+/// Where the programs of a run are to run, when that is elsewhere.
+pub(super) fn service(call: &RunArguments) -> Result<Option<RemoteService>, CommandFailure> {
+    let key = key_source(&call.key);
+    match (&call.on, key) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(CommandFailure::Usage("a key is used only with `--on`".to_owned())),
+        (Some(_), None) => Err(without_key("--on")),
+        (Some(address), Some(key)) => Ok(Some(RemoteService { address: address.into(), key })),
+    }
+}
+
+fn without_key(what: &str) -> CommandFailure {
+    CommandFailure::Usage(format!(
+        "`{what}` needs the key that coordinators and workers share: `--key-file FILE` or `--key-variable NAME`"
+    ))
+}
+
+fn key_source(given: &KeyArguments) -> Option<KeySource> {
+    match given {
+        // A run is resumed in other folders, too.
+        KeyArguments { key_file: Some(path), .. } => {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Some(KeySource::File(EcoString::from(path.display().to_string())))
+        }
+        KeyArguments { key_variable: Some(name), .. } => Some(KeySource::Variable(name.into())),
+        KeyArguments { .. } => None,
+    }
+}
+
+/// Where the programs of a run are performed.
+pub(super) fn workplace(
+    on: Option<&RemoteService>,
+    plan: &Plan,
+    project: &Project,
+) -> Result<Arc<dyn Workplace>, CommandFailure> {
+    match on {
+        None => Ok(Arc::new(Here)),
+        Some(service) => built::workplace(service, plan, project),
+    }
+}
+
+/// `threadline worker`.
+pub(crate) fn worker(call: &WorkerArguments) -> Result<(), CommandFailure> {
+    let key = key_source(&call.key).ok_or_else(|| without_key("worker"))?;
+    let project = call.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    built::worker(call, &key, project)
+}
+
+#[cfg(feature = "restate")]
+mod built {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use threadline_engine::event::{KeySource, RemoteService};
+    use threadline_flow::model::Action;
+    use threadline_flow::plan::Plan;
+    use threadline_flow::problem::Problem;
+    use threadline_restate::address::ServerAddress;
+    use threadline_restate::key::SharedKey;
+    use threadline_restate::remote::Remote;
+    use threadline_restate::worker::{self, WorkerSettings};
+    use threadline_runner::project::Project;
+    use threadline_runner::workplace::Workplace;
+
+    use crate::arguments::WorkerArguments;
+    use crate::exit::CommandFailure;
+    use crate::report::{self, Report, ReportSource};
+
+    pub(super) fn workplace(
+        service: &RemoteService,
+        plan: &Plan,
+        project: &Project,
+    ) -> Result<Arc<dyn Workplace>, CommandFailure> {
+        let address = ServerAddress::parse(&service.address).map_err(CommandFailure::Usage)?;
+        let key = read_key(&service.key)?;
+        let mut reports = Vec::new();
+        refuse_secrets(plan, &mut reports);
+        if !reports.is_empty() {
+            return Err(CommandFailure::NotStarted(reports));
+        }
+        let remote = Remote::connect(address, key, project.root(), &project.store());
+        let remote = remote.map_err(|error| {
+            CommandFailure::NotStarted(vec![Report::with_hint(error.message, &error.hint)])
+        })?;
+        Ok(Arc::new(remote))
+    }
+
+    fn read_key(source: &KeySource) -> Result<SharedKey, CommandFailure> {
+        let key = match source {
+            KeySource::File(path) => SharedKey::of_file(Path::new(path.as_str())),
+            KeySource::Variable(name) => SharedKey::of_variable(name),
+        };
+        key.map_err(|why| CommandFailure::NotStarted(vec![Report::plain(why)]))
+    }
+
+    /// Secrets stay where they are, so no program elsewhere can be given one.
+    fn refuse_secrets(plan: &Plan, reports: &mut Vec<Report>) {
+        for planned in &plan.steps {
+            let step = &planned.step;
+            let is_program = matches!(step.action, Action::Shell { .. } | Action::Argv(_));
+            if is_program && !planned.secret_moments.is_empty() {
+                let message = "this step reads secrets, which do not travel to workers";
+                let problem = Problem::error("secret-elsewhere", step.origin.span, message)
+                    .hint("let the environment of the workers have them, or run the workflow without `--on`");
+                reports.push(Report::problem(ReportSource::of(&plan.workflow.file), &problem));
+            }
+        }
+        for called in plan.callees() {
+            refuse_secrets(called, reports);
+        }
+    }
+
+    pub(super) fn worker(
+        call: &WorkerArguments,
+        key: &KeySource,
+        project: PathBuf,
+    ) -> Result<(), CommandFailure> {
+        if call.register.is_some() && call.advertise.is_none() && call.listen.ip().is_unspecified() {
+            let message = format!("`--advertise` has to say where a worker at `{}` is reached", call.listen);
+            return Err(CommandFailure::Usage(message));
+        }
+        let settings = WorkerSettings {
+            listen: call.listen,
+            advertised: call.advertise.clone(),
+            slots: call
+                .slots
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
+            project,
+            register: call.register.clone(),
+            key: read_key(key)?,
+            key_variable: call.key.key_variable.clone(),
+            name: call.name.clone().unwrap_or_else(worker::machine_name),
+        };
+        let ended = if call.serving {
+            worker::serve(&settings, report::print_note)
+        } else {
+            let server = || {
+                let mut command = std::process::Command::new(std::env::current_exe()?);
+                command.args(std::env::args_os().skip(1)).arg("--serving");
+                Ok(command)
+            };
+            worker::supervise(&settings, &server, &report::print_note)
+        };
+        ended.map_err(|why| CommandFailure::NotStarted(vec![Report::plain(why)]))
+    }
+}
+
+#[cfg(not(feature = "restate"))]
+mod built {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use threadline_engine::event::{KeySource, RemoteService};
+    use threadline_flow::plan::Plan;
+    use threadline_runner::project::Project;
+    use threadline_runner::workplace::Workplace;
+
+    use crate::arguments::WorkerArguments;
+    use crate::exit::CommandFailure;
+    use crate::report::Report;
+
+    pub(super) fn workplace(
+        _service: &RemoteService,
+        _plan: &Plan,
+        _project: &Project,
+    ) -> Result<Arc<dyn Workplace>, CommandFailure> {
+        Err(not_built())
+    }
+
+    pub(super) fn worker(
+        _call: &WorkerArguments,
+        _key: &KeySource,
+        _project: PathBuf,
+    ) -> Result<(), CommandFailure> {
+        Err(not_built())
+    }
+
+    fn not_built() -> CommandFailure {
+        let message = "this program cannot run steps on other machines";
+        let hint = "it was built without the feature `restate`, which the released program has";
+        CommandFailure::NotStarted(vec![Report::with_hint(message.to_owned(), hint)])
+    }
+}

@@ -1,0 +1,21 @@
+//! Runs the programs of workflows on other machines, by Restate.
+//!
+//! A coordinator drives a run as it always does: it evaluates, decides and keeps the journal. Only the programs of its
+//! steps are performed by workers, through a Restate server that remembers what was asked for and what came of it.
+//!
+//! - [`address`]: where that server is.
+//! - [`key`]: the key that requests are signed with.
+//! - [`remote`]: the [`Workplace`](threadline_runner::workplace::Workplace) of a coordinator.
+//! - [`worker`]: a worker: a supervisor, and the server that performs programs.
+//! - `wire`: what is said between the two.
+//! - `blobs`: what is too large for a message, in the folder that all machines share.
+//!
+//! This is the only crate with an asynchronous runtime: the library of Restate for workers is made of one. It is used
+//! by the server of a worker and by nothing else; the coordinator's side blocks, as all other code does.
+
+pub mod address;
+mod blobs;
+pub mod key;
+pub mod remote;
+mod wire;
+pub mod worker;

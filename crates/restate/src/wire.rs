@@ -1,0 +1,256 @@
+//! What a coordinator and a worker say to each other, as JSON with a version.
+//!
+//! A key, a word or a version that is not known is an error, never ignored. A message is an envelope: the text of what is
+//! said, and what proves that it comes from somebody with the key.
+
+use threadline_engine::event::Millis;
+use threadline_engine::execute::effect::{Effect, EffectKey, EffectResult, ProcessSpec};
+use threadline_engine::execute::wire::{decode_effect, decode_result, encode_effect, encode_result};
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Limits, Value, data};
+
+use crate::blobs::BlobRef;
+use crate::key::SharedKey;
+
+/// The version of what is said.
+const VERSION: i64 = 1;
+
+type WireResult<T> = Result<T, String>;
+
+/// What a coordinator asks a worker for.
+#[derive(Debug, Clone)]
+pub(crate) enum Request {
+    /// Perform a program.
+    Act(Box<ActRequest>),
+    /// The same, which stands in a file.
+    Blob(BlobRef),
+    /// Perform nothing: whoever asked has given up before the program began.
+    Abandoned,
+    /// End what this invocation performs.
+    Cancel(String),
+}
+
+/// A program to perform.
+#[derive(Debug, Clone)]
+pub(crate) struct ActRequest {
+    /// The run that somebody started.
+    pub(crate) started: String,
+    /// The time that it may not outlast.
+    pub(crate) not_after: Option<Millis>,
+    /// The folder of the run, relative to the project.
+    pub(crate) folder: String,
+    /// Names it in its run.
+    pub(crate) key: EffectKey,
+    /// What to run.
+    pub(crate) spec: ProcessSpec,
+}
+
+/// What is read of a request before anybody trusts it: it decides what is recorded of it, and that has to be the same
+/// wherever and however often it is read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestHead {
+    /// Whether the program may begin at most once.
+    pub(crate) once: bool,
+    /// The process that asked.
+    pub(crate) session: String,
+    /// What the server knows it by.
+    pub(crate) key: String,
+}
+
+/// What a worker answers.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    /// What came of it, and the name of the worker.
+    Done(String, Box<EffectResult>),
+    /// The same, which stands in a file.
+    Blob(BlobRef),
+    /// It may have begun, its worker died, and it may not begin twice; the process that had asked for it.
+    Interrupted(String),
+    /// It was given up before it began.
+    Cancelled,
+    /// It was not performed, for this reason.
+    Refused(String),
+}
+
+fn json(value: &Value) -> String {
+    value.to_json(JsonStyle::Compact)
+}
+
+fn parse(text: &str) -> WireResult<Value> {
+    data::json::read_value(text, &Limits::DEFAULT).map_err(|_| "it is no JSON".to_owned())
+}
+
+/// A message with its signature. The key of its act is signed, too, so that it stands for nothing else.
+pub(crate) fn signed(signer: &SharedKey, head: &RequestHead, request: &Request) -> String {
+    let (kind, what) = match request {
+        Request::Act(act) => ("act", act_value(act)),
+        Request::Blob(blob) => ("blob", blob_value(blob)),
+        Request::Abandoned => ("abandoned", Value::NULL),
+        Request::Cancel(invocation) => ("cancel", invocation.as_str().into()),
+    };
+    let text = json(&Value::record([
+        ("key", head.key.as_str().into()),
+        ("once", head.once.into()),
+        ("session", head.session.as_str().into()),
+        ("kind", kind.into()),
+        ("what", what),
+    ]));
+    let signature = signer.sign(&text);
+    json(&Value::record([
+        ("v", VERSION.into()),
+        ("signature", signature.as_str().into()),
+        ("text", text.as_str().into()),
+    ]))
+}
+
+/// The text of a request for a program, when it stands in a file.
+pub(crate) fn act_text(act: &ActRequest) -> String {
+    json(&act_value(act))
+}
+
+/// The request that [`act_text`] wrote.
+pub(crate) fn read_act_text(text: &str) -> WireResult<ActRequest> {
+    read_act(&parse(text)?)
+}
+
+/// What a message begins with, whoever sent it.
+pub(crate) fn head(message: &[u8]) -> RequestHead {
+    let read = || {
+        let message = parse(std::str::from_utf8(message).ok()?).ok()?;
+        let text = parse(message.get("text")?.as_str()?).ok()?;
+        let once = text.get("once")?.as_bool()?;
+        let word = |key: &str| Some(text.get(key)?.as_str()?.to_owned());
+        Some(RequestHead { once, session: word("session")?, key: word("key")? })
+    };
+    read().unwrap_or_default()
+}
+
+/// The invocation that a message wants to end, whoever sent it.
+pub(crate) fn named_invocation(message: &[u8]) -> String {
+    let read = || {
+        let message = parse(std::str::from_utf8(message).ok()?).ok()?;
+        let text = parse(message.get("text")?.as_str()?).ok()?;
+        Some(text.get("what")?.as_str()?.to_owned())
+    };
+    read().unwrap_or_default()
+}
+
+/// The request in a message, if it was signed with the key and for what the server knows it by.
+pub(crate) fn verified(signer: &SharedKey, key: &str, message: &[u8]) -> WireResult<Request> {
+    let message = std::str::from_utf8(message).map_err(|_| "it is no text".to_owned())?;
+    let message = parse(message)?;
+    let [version, signature, text] = fields(&message, ["v", "signature", "text"])?;
+    if version.as_i64() != Some(VERSION) {
+        return Err(format!("version {} is not known to this worker", json(version)));
+    }
+    let (signature, text) = (text_of(signature, "signature")?, text_of(text, "text")?);
+    if !signer.has_signed(text, signature) {
+        return Err("it is not signed with the key of this worker".to_owned());
+    }
+    let text = parse(text)?;
+    let [signed_for, _, _, kind, what] = fields(&text, ["key", "once", "session", "kind", "what"])?;
+    if text_of(signed_for, "key")? != key {
+        return Err("it was signed for something else".to_owned());
+    }
+    Ok(match text_of(kind, "kind")? {
+        "act" => Request::Act(Box::new(read_act(what)?)),
+        "blob" => Request::Blob(read_blob(what)?),
+        "abandoned" => Request::Abandoned,
+        "cancel" => Request::Cancel(text_of(what, "what")?.to_owned()),
+        other => return Err(format!("unknown request `{other}`")),
+    })
+}
+
+fn act_value(act: &ActRequest) -> Value {
+    let effect = encode_effect(&act.key, &Effect::Process(act.spec.clone())).unwrap_or_default();
+    Value::record([
+        ("started", act.started.as_str().into()),
+        ("not_after", act.not_after.map_or(Value::NULL, Value::from)),
+        ("folder", act.folder.as_str().into()),
+        ("effect", effect),
+    ])
+}
+
+fn read_act(value: &Value) -> WireResult<ActRequest> {
+    let [started, not_after, folder, effect] = fields(value, ["started", "not_after", "folder", "effect"])?;
+    let (key, effect) = decode_effect(effect).map_err(|error| error.to_string())?;
+    let Effect::Process(spec) = effect else { return Err("a worker performs only programs".to_owned()) };
+    let not_after =
+        if not_after.is_null() { None } else { Some(not_after.as_i64().ok_or("`not_after` is no time")?) };
+    Ok(ActRequest {
+        started: text_of(started, "started")?.to_owned(),
+        not_after,
+        folder: text_of(folder, "folder")?.to_owned(),
+        key,
+        spec,
+    })
+}
+
+/// An answer as text.
+pub(crate) fn answer_text(answer: &Answer) -> String {
+    let (kind, what) = match answer {
+        Answer::Done(worker, result) => (
+            "done",
+            Value::record([
+                ("worker", worker.as_str().into()),
+                ("result", encode_result(result).unwrap_or_default()),
+            ]),
+        ),
+        Answer::Blob(blob) => ("blob", blob_value(blob)),
+        Answer::Interrupted(session) => ("interrupted", session.as_str().into()),
+        Answer::Cancelled => ("cancelled", Value::NULL),
+        Answer::Refused(why) => ("refused", why.as_str().into()),
+    };
+    json(&Value::record([("v", VERSION.into()), ("kind", kind.into()), ("what", what)]))
+}
+
+/// The answer that [`answer_text`] wrote.
+pub(crate) fn read_answer(text: &str) -> WireResult<Answer> {
+    let value = parse(text)?;
+    let [version, kind, what] = fields(&value, ["v", "kind", "what"])?;
+    if version.as_i64() != Some(VERSION) {
+        return Err(format!("version {} of an answer is not known", json(version)));
+    }
+    Ok(match text_of(kind, "kind")? {
+        "done" => {
+            let [worker, result] = fields(what, ["worker", "result"])?;
+            let result = decode_result(result).map_err(|error| error.to_string())?;
+            Answer::Done(text_of(worker, "worker")?.to_owned(), Box::new(result))
+        }
+        "blob" => Answer::Blob(read_blob(what)?),
+        "interrupted" => Answer::Interrupted(text_of(what, "what")?.to_owned()),
+        "cancelled" => Answer::Cancelled,
+        "refused" => Answer::Refused(text_of(what, "what")?.to_owned()),
+        other => return Err(format!("unknown answer `{other}`")),
+    })
+}
+
+fn blob_value(blob: &BlobRef) -> Value {
+    Value::record([("hash", blob.hash.as_str().into()), ("length", blob.length.into())])
+}
+
+fn read_blob(value: &Value) -> WireResult<BlobRef> {
+    let [hash, length] = fields(value, ["hash", "length"])?;
+    let length = length.as_i64().and_then(|length| u64::try_from(length).ok());
+    Ok(BlobRef {
+        hash: text_of(hash, "hash")?.to_owned(),
+        length: length.ok_or("`length` is no number of bytes")?,
+    })
+}
+
+/// The values of an object that has exactly these keys.
+fn fields<'v, const N: usize>(value: &'v Value, keys: [&str; N]) -> WireResult<[&'v Value; N]> {
+    let Some(object) = value.as_object() else { return Err("expected an object".to_owned()) };
+    if let Some((key, _)) = object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
+        return Err(format!("unknown key `{}`", key.as_str()));
+    }
+    let mut found = [value; N];
+    for (place, key) in found.iter_mut().zip(keys) {
+        *place = value.get(key).ok_or_else(|| format!("`{key}` is missing"))?;
+    }
+    Ok(found)
+}
+
+fn text_of<'v>(value: &'v Value, key: &str) -> WireResult<&'v str> {
+    value.as_str().ok_or_else(|| format!("`{key}` is no text"))
+}

@@ -1,0 +1,54 @@
+//! A worker: it performs programs that coordinators ask for, and knows no workflow.
+//!
+//! A worker is two processes. The supervisor holds the port, and waits. The server performs programs; when it is killed,
+//! the supervisor ends what it was performing before it starts another one, since nobody else knows these programs, and
+//! the Restate server has them performed again elsewhere.
+
+mod act;
+mod serve;
+mod supervise;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::key::SharedKey;
+
+pub use serve::serve;
+pub use supervise::supervise;
+
+/// What a worker is told.
+#[derive(Debug, Clone)]
+pub struct WorkerSettings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The URL under which the Restate server reaches it, or the balancer in front of it.
+    pub advertised: Option<String>,
+    /// How many programs it performs at once.
+    pub slots: usize,
+    /// The folder of the project, which all machines share.
+    pub project: PathBuf,
+    /// The URL of the admin port of a Restate server, where it registers.
+    pub register: Option<String>,
+    /// The key that requests must be signed with.
+    pub key: SharedKey,
+    /// The variable that holds the key, which no program is given.
+    pub key_variable: Option<String>,
+    /// Its name in results.
+    pub name: String,
+}
+
+/// The name of this machine.
+pub fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "worker".to_owned() } else { name.to_owned() }
+}
+
+impl WorkerSettings {
+    /// What the marks of its programs begin with: a worker that listens here after it finds them.
+    fn identity(&self, address: SocketAddr) -> String {
+        let place = format!("{}\n{address}\n{}", machine_name(), self.name);
+        let hash = blake3::hash(place.as_bytes()).to_hex();
+        format!("worker-{}", &hash[..24])
+    }
+}

@@ -15,7 +15,7 @@ fn folder() -> PathBuf {
 }
 
 /// The examples that are run, by name.
-fn examples() -> Vec<String> {
+pub(crate) fn examples() -> Vec<String> {
     let entries = std::fs::read_dir(folder()).expect("the examples");
     let folders = entries.map(|entry| entry.expect("an entry").path());
     let workflows = folders.filter(|folder| folder.join("workflow.yaml").is_file());
@@ -86,7 +86,7 @@ fn summary(events: &str) -> Value {
 }
 
 /// An example in a folder of its own, and the command that runs it.
-fn prepared(name: &str) -> (Project, String) {
+pub(crate) fn prepared(name: &str) -> (Project, String) {
     let source = folder().join(name);
     let workflow = std::fs::read_to_string(source.join("workflow.yaml")).expect("the workflow");
     let first = workflow.lines().next().unwrap_or_default();
@@ -97,7 +97,7 @@ fn prepared(name: &str) -> (Project, String) {
 }
 
 /// What was left, as it stands in `expected.json`.
-fn text_of(exit: i32, events: &str) -> String {
+pub(crate) fn text_of(exit: i32, events: &str) -> String {
     let varies = [
         ("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,24}", "[UUID]"),
         ("threadline/[a-z0-9]{8}", "threadline/[RUN]"),
@@ -111,6 +111,11 @@ fn text_of(exit: i32, events: &str) -> String {
     varies
         .into_iter()
         .fold(text, |text, (varying, name)| pattern(varying).replace_all(&text, name).into_owned())
+}
+
+/// What an example must leave.
+pub(crate) fn expected(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name).join("expected.json")).unwrap_or_default()
 }
 
 /// What is wrong with what a command of an example left, if anything; and its events are as their schema says.

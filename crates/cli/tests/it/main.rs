@@ -30,6 +30,7 @@ mod library;
 mod little_loops;
 mod locks;
 mod loops_seen;
+mod machines;
 mod models;
 mod monsters;
 mod partial_reads;

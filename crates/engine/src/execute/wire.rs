@@ -684,6 +684,7 @@ mod tests {
             max_memory: 1 << 40,
             usage: Some(Ok("{}".to_owned())),
             timing,
+            worker: None,
         };
         let endings = [
             ProcessEnding::Exited(-1),

@@ -61,7 +61,8 @@ pub fn supervise(
         let Some(status) = running.try_wait().map_err(|error| error.to_string())? else { continue };
         process::end_all_left_over(GRACE);
         let Some(port) = &listener else { break };
-        if began.elapsed() < SOON {
+        // One that was killed is started again, one that ends by itself would only do so again.
+        if status.code().is_some() && began.elapsed() < SOON {
             return Err(format!("the server of the worker ended at once ({})", ended(status)));
         }
         tell(&format!("the server of the worker died ({}); what it performed was ended", ended(status)));

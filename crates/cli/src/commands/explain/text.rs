@@ -422,7 +422,12 @@ fn headline(told: &StepExplanation) -> String {
             let again = if seen.rerun { ", again after a crash" } else { "" };
             match seen.kept {
                 Some(_) => format!("kept{of_item}"),
-                None => format!("attempt {}{of_item}{again}", seen.attempt),
+                None => {
+                    let meta = told.ended.as_ref().map(|ended| &ended.output.meta);
+                    let worker = meta.and_then(|meta| meta.get(names::WORKER)?.as_str());
+                    let worker = worker.map_or(String::new(), |worker| format!(" on worker `{worker}`"));
+                    format!("attempt {}{of_item}{again}{worker}", seen.attempt)
+                }
             }
         }
         Evaluated::Judgement => "judged".to_owned(),

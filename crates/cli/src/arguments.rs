@@ -1139,7 +1139,6 @@ pub(crate) struct KeyArguments {
 }
 
 #[derive(Args)]
-#[cfg_attr(not(feature = "restate"), expect(dead_code, reason = "such a build has no workers"))]
 pub(crate) struct WorkerArguments {
     /// The address to listen at
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]

@@ -3,6 +3,7 @@
 //! Every act has a key, and the server answers the same to the same key. So it does not matter how often it is asked: after
 //! a lost connection, a restart of the server or a crash of the coordinator the same request finds what went on meanwhile.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use threadline_engine::execute::effect::{
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::{Limits, data};
 use threadline_runner::process::{Asked, Control};
-use threadline_runner::workplace::{Act, ActWatch, Workplace};
+use threadline_runner::workplace::{ActWatch, WorkOrder, Workplace};
 use threadline_store::StoreError;
 
 use crate::address::ServerAddress;
 use crate::blobs::Blobs;
 use crate::key::SharedKey;
-use crate::wire::{self, ActRequest, Answer, Request, RequestHead};
+use crate::wire::{self, ActRequest, RequestHead, WorkerAnswer, WorkerRequest};
 
 /// How long the server remembers an act after its end. A worker asks for that when it is registered.
 pub(crate) const MEMORY: Duration = Duration::from_hours(7 * 24);
@@ -156,7 +157,7 @@ impl Remote {
         let key = EffectKey { at, as_of: 0, attempt: 1, role: Role::Act, exchange: 0 };
         let started = name.clone();
         let request = ActRequest { started, not_after: None, folder: String::new(), key, spec };
-        let body = wire::signed(&self.key, &self.head(&name, false), &Request::Act(Box::new(request)));
+        let body = wire::signed(&self.key, &self.head(&name, false), &WorkerRequest::Act(Box::new(request)));
         let heard = self.post(PERFORM, Some(&name), &body, Some(PROBE));
         let _ = fs::remove_file(&path);
         let at = &self.address;
@@ -185,15 +186,15 @@ impl Remote {
             }
         }
         match wire::read_answer(&text) {
-            Ok(Answer::Done(_, result)) if exited(&result) == Some(0) => Ok(()),
-            Ok(Answer::Done(worker, _)) => elsewhere(
+            Ok(WorkerAnswer::Done(_, result)) if exited(&result) == Some(0) => Ok(()),
+            Ok(WorkerAnswer::Done(worker, _)) => elsewhere(
                 format!(
                     "worker `{worker}` does not see the folder of this project, `{}`",
                     self.root.display()
                 ),
                 "all machines share that folder; a worker is told with `--dir` where it has it",
             ),
-            Ok(Answer::Refused(why)) => elsewhere(
+            Ok(WorkerAnswer::Refused(why)) => elsewhere(
                 format!("a worker behind `{at}` refuses the request: {why}"),
                 "coordinator and workers need the same key, and versions that know each other",
             ),
@@ -210,7 +211,7 @@ impl Remote {
     }
 
     /// What a worker is asked for.
-    fn request(&self, act: &Act<'_>) -> Result<Request, Failure> {
+    fn request(&self, act: &WorkOrder<'_>) -> Result<WorkerRequest, Failure> {
         let refused = |message: String| Failure::new(FailureKind::Start, message);
         if act.has_secrets {
             let message = "it reads secrets, and these do not travel to workers: let the worker's own environment have \
@@ -240,9 +241,9 @@ impl Remote {
         };
         let text = wire::act_text(&request);
         if text.len() <= MOST_INLINE {
-            return Ok(Request::Act(Box::new(request)));
+            return Ok(WorkerRequest::Act(Box::new(request)));
         }
-        self.blobs.put(&text).map(Request::Blob).map_err(refused)
+        self.blobs.put(&text).map(WorkerRequest::Blob).map_err(refused)
     }
 
     /// Asks until there is an answer, or until somebody wants it to end.
@@ -303,12 +304,12 @@ impl Remote {
 
     /// Ends an act on whichever worker performs it. One that has not reached the server yet never begins.
     fn cancel(&self, key: &str) -> Result<(), String> {
-        let abandoned = wire::signed(&self.key, &self.head(key, false), &Request::Abandoned);
+        let abandoned = wire::signed(&self.key, &self.head(key, false), &WorkerRequest::Abandoned);
         let (status, text) = self.post(&format!("{PERFORM}/send"), Some(key), &abandoned, Some(SHORT))?;
         let found = data::json::read_value(&text, &Limits::DEFAULT).ok();
         let found = found.as_ref().and_then(|answer| answer.get("invocationId")?.as_str());
         let Some(invocation) = found else { return Err(format!("status {status}: {}", first_line(&text))) };
-        let request = Request::Cancel(invocation.to_owned());
+        let request = WorkerRequest::Cancel(invocation.to_owned());
         let (status, text) = self.post(
             CANCEL,
             None,
@@ -316,23 +317,23 @@ impl Remote {
             Some(SHORT),
         )?;
         match wire::read_answer(&text) {
-            Ok(Answer::Cancelled) => Ok(()),
-            Ok(Answer::Refused(why)) => Err(why),
+            Ok(WorkerAnswer::Cancelled) => Ok(()),
+            Ok(WorkerAnswer::Refused(why)) => Err(why),
             _ => Err(format!("status {status}: {}", first_line(&text))),
         }
     }
 
     /// The answer that a response holds.
-    fn answer(&self, text: &str) -> Result<Answer, String> {
+    fn answer(&self, text: &str) -> Result<WorkerAnswer, String> {
         match wire::read_answer(text)? {
-            Answer::Blob(blob) => wire::read_answer(&self.blobs.get(&blob)?),
+            WorkerAnswer::Blob(blob) => wire::read_answer(&self.blobs.get(&blob)?),
             answer => Ok(answer),
         }
     }
 }
 
 impl Workplace for Remote {
-    fn perform(&self, act: &Act<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError> {
+    fn perform(&self, act: &WorkOrder<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError> {
         let refused = |message: String| EffectResult::Refused(Failure::new(FailureKind::Start, message));
         let request = match self.request(act) {
             Ok(request) => request,
@@ -343,7 +344,7 @@ impl Workplace for Remote {
             let body: Arc<str> = wire::signed(&self.key, &self.head(&key, act.once), &request).into();
             let answer = match self.ask(&key, &body, watch) {
                 Heard::Response(200, text) => self.answer(&text),
-                Heard::Response(409, _) => Ok(Answer::Cancelled),
+                Heard::Response(409, _) => Ok(WorkerAnswer::Cancelled),
                 Heard::Response(status, text) => {
                     let message = format!("the Restate server refuses it with status {status}");
                     return Ok(refused(format!("{message}: {}", first_line(&text))));
@@ -359,20 +360,24 @@ impl Workplace for Remote {
                 }
             };
             let why = match answer {
-                Ok(Answer::Done(worker, result)) => return Ok(done_by(&worker, *result)),
-                Ok(Answer::Refused(why)) => return Ok(refused(format!("the worker refuses it: {why}"))),
-                Ok(Answer::Blob(_)) => {
+                Ok(WorkerAnswer::Done(worker, result)) => return Ok(done_by(&worker, *result)),
+                Ok(WorkerAnswer::Refused(why)) => {
+                    return Ok(refused(format!("the worker refuses it: {why}")));
+                }
+                Ok(WorkerAnswer::Blob(_)) => {
                     return Ok(refused("the answer of the worker names another one".to_owned()));
                 }
                 Err(why) => return Ok(refused(format!("the answer of the worker cannot be read: {why}"))),
-                Ok(Answer::Cancelled) if watch.control.asked() != Asked::Nothing => {
+                Ok(WorkerAnswer::Cancelled) if watch.control.asked() != Asked::Nothing => {
                     return Ok(EffectResult::Cancelled);
                 }
                 // It was told to end, before or by somebody else: that is no result of the step.
-                Ok(Answer::Cancelled) => "it was told to end",
+                Ok(WorkerAnswer::Cancelled) => "it was told to end",
                 // Somebody has decided about an end that was known before, and about no later one.
-                Ok(Answer::Interrupted(session)) if session != self.session => "its worker died while it ran",
-                Ok(Answer::Interrupted(_)) => {
+                Ok(WorkerAnswer::Interrupted(session)) if session != self.session => {
+                    "its worker died while it ran"
+                }
+                Ok(WorkerAnswer::Interrupted(_)) => {
                     return Ok(EffectResult::Interrupted("its worker died while it ran".to_owned()));
                 }
             };
@@ -458,7 +463,7 @@ fn post(
 
 /// What the server knows an act by. An execution that begins again starts the same address with attempt 1 again, so the
 /// event that made it ready is a part of it; and `again` counts how often it was ended before.
-fn act_key(act: &Act<'_>, again: u32) -> String {
+fn act_key(act: &WorkOrder<'_>, again: u32) -> String {
     let EffectKey { at, as_of, attempt, role, exchange } = act.key;
     let run = act.run.as_str();
     let key = format!("{run}/{at}/{as_of}/{attempt}/{}/{exchange}/{again}", role.name());
@@ -473,7 +478,8 @@ fn plain_key(run: &str, key: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/[]#".contains(&byte) {
             plain.push(char::from(byte));
         } else {
-            plain.push_str(&format!("%{byte:02X}"));
+            // Writing into a text cannot fail.
+            let _ = write!(plain, "%{byte:02X}");
         }
     }
     if plain.len() <= LONGEST { plain } else { format!("{run}/{}", blake3::hash(key.as_bytes()).to_hex()) }

@@ -15,11 +15,11 @@ use crate::key::SharedKey;
 /// The version of what is said.
 const VERSION: i64 = 1;
 
-type WireResult<T> = Result<T, String>;
+type FormResult<T> = Result<T, String>;
 
 /// What a coordinator asks a worker for.
 #[derive(Debug, Clone)]
-pub(crate) enum Request {
+pub(crate) enum WorkerRequest {
     /// Perform a program.
     Act(Box<ActRequest>),
     /// The same, which stands in a file.
@@ -59,7 +59,7 @@ pub(crate) struct RequestHead {
 
 /// What a worker answers.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum WorkerAnswer {
     /// What came of it, and the name of the worker.
     Done(String, Box<EffectResult>),
     /// The same, which stands in a file.
@@ -76,17 +76,17 @@ fn json(value: &Value) -> String {
     value.to_json(JsonStyle::Compact)
 }
 
-fn parse(text: &str) -> WireResult<Value> {
+fn parse(text: &str) -> FormResult<Value> {
     data::json::read_value(text, &Limits::DEFAULT).map_err(|_| "it is no JSON".to_owned())
 }
 
 /// A message with its signature. The key of its act is signed, too, so that it stands for nothing else.
-pub(crate) fn signed(signer: &SharedKey, head: &RequestHead, request: &Request) -> String {
+pub(crate) fn signed(signer: &SharedKey, head: &RequestHead, request: &WorkerRequest) -> String {
     let (kind, what) = match request {
-        Request::Act(act) => ("act", act_value(act)),
-        Request::Blob(blob) => ("blob", blob_value(blob)),
-        Request::Abandoned => ("abandoned", Value::NULL),
-        Request::Cancel(invocation) => ("cancel", invocation.as_str().into()),
+        WorkerRequest::Act(act) => ("act", act_value(act)),
+        WorkerRequest::Blob(blob) => ("blob", blob_value(blob)),
+        WorkerRequest::Abandoned => ("abandoned", Value::NULL),
+        WorkerRequest::Cancel(invocation) => ("cancel", invocation.as_str().into()),
     };
     let text = json(&Value::record([
         ("key", head.key.as_str().into()),
@@ -109,7 +109,7 @@ pub(crate) fn act_text(act: &ActRequest) -> String {
 }
 
 /// The request that [`act_text`] wrote.
-pub(crate) fn read_act_text(text: &str) -> WireResult<ActRequest> {
+pub(crate) fn read_act_text(text: &str) -> FormResult<ActRequest> {
     read_act(&parse(text)?)
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn named_invocation(message: &[u8]) -> String {
 }
 
 /// The request in a message, if it was signed with the key and for what the server knows it by.
-pub(crate) fn verified(signer: &SharedKey, key: &str, message: &[u8]) -> WireResult<Request> {
+pub(crate) fn verified(signer: &SharedKey, key: &str, message: &[u8]) -> FormResult<WorkerRequest> {
     let message = std::str::from_utf8(message).map_err(|_| "it is no text".to_owned())?;
     let message = parse(message)?;
     let [version, signature, text] = fields(&message, ["v", "signature", "text"])?;
@@ -153,10 +153,10 @@ pub(crate) fn verified(signer: &SharedKey, key: &str, message: &[u8]) -> WireRes
         return Err("it was signed for something else".to_owned());
     }
     Ok(match text_of(kind, "kind")? {
-        "act" => Request::Act(Box::new(read_act(what)?)),
-        "blob" => Request::Blob(read_blob(what)?),
-        "abandoned" => Request::Abandoned,
-        "cancel" => Request::Cancel(text_of(what, "what")?.to_owned()),
+        "act" => WorkerRequest::Act(Box::new(read_act(what)?)),
+        "blob" => WorkerRequest::Blob(read_blob(what)?),
+        "abandoned" => WorkerRequest::Abandoned,
+        "cancel" => WorkerRequest::Cancel(text_of(what, "what")?.to_owned()),
         other => return Err(format!("unknown request `{other}`")),
     })
 }
@@ -171,7 +171,7 @@ fn act_value(act: &ActRequest) -> Value {
     ])
 }
 
-fn read_act(value: &Value) -> WireResult<ActRequest> {
+fn read_act(value: &Value) -> FormResult<ActRequest> {
     let [started, not_after, folder, effect] = fields(value, ["started", "not_after", "folder", "effect"])?;
     let (key, effect) = decode_effect(effect).map_err(|error| error.to_string())?;
     let Effect::Process(spec) = effect else { return Err("a worker performs only programs".to_owned()) };
@@ -187,25 +187,25 @@ fn read_act(value: &Value) -> WireResult<ActRequest> {
 }
 
 /// An answer as text.
-pub(crate) fn answer_text(answer: &Answer) -> String {
+pub(crate) fn answer_text(answer: &WorkerAnswer) -> String {
     let (kind, what) = match answer {
-        Answer::Done(worker, result) => (
+        WorkerAnswer::Done(worker, result) => (
             "done",
             Value::record([
                 ("worker", worker.as_str().into()),
                 ("result", encode_result(result).unwrap_or_default()),
             ]),
         ),
-        Answer::Blob(blob) => ("blob", blob_value(blob)),
-        Answer::Interrupted(session) => ("interrupted", session.as_str().into()),
-        Answer::Cancelled => ("cancelled", Value::NULL),
-        Answer::Refused(why) => ("refused", why.as_str().into()),
+        WorkerAnswer::Blob(blob) => ("blob", blob_value(blob)),
+        WorkerAnswer::Interrupted(session) => ("interrupted", session.as_str().into()),
+        WorkerAnswer::Cancelled => ("cancelled", Value::NULL),
+        WorkerAnswer::Refused(why) => ("refused", why.as_str().into()),
     };
     json(&Value::record([("v", VERSION.into()), ("kind", kind.into()), ("what", what)]))
 }
 
 /// The answer that [`answer_text`] wrote.
-pub(crate) fn read_answer(text: &str) -> WireResult<Answer> {
+pub(crate) fn read_answer(text: &str) -> FormResult<WorkerAnswer> {
     let value = parse(text)?;
     let [version, kind, what] = fields(&value, ["v", "kind", "what"])?;
     if version.as_i64() != Some(VERSION) {
@@ -215,12 +215,12 @@ pub(crate) fn read_answer(text: &str) -> WireResult<Answer> {
         "done" => {
             let [worker, result] = fields(what, ["worker", "result"])?;
             let result = decode_result(result).map_err(|error| error.to_string())?;
-            Answer::Done(text_of(worker, "worker")?.to_owned(), Box::new(result))
+            WorkerAnswer::Done(text_of(worker, "worker")?.to_owned(), Box::new(result))
         }
-        "blob" => Answer::Blob(read_blob(what)?),
-        "interrupted" => Answer::Interrupted(text_of(what, "what")?.to_owned()),
-        "cancelled" => Answer::Cancelled,
-        "refused" => Answer::Refused(text_of(what, "what")?.to_owned()),
+        "blob" => WorkerAnswer::Blob(read_blob(what)?),
+        "interrupted" => WorkerAnswer::Interrupted(text_of(what, "what")?.to_owned()),
+        "cancelled" => WorkerAnswer::Cancelled,
+        "refused" => WorkerAnswer::Refused(text_of(what, "what")?.to_owned()),
         other => return Err(format!("unknown answer `{other}`")),
     })
 }
@@ -229,7 +229,7 @@ fn blob_value(blob: &BlobRef) -> Value {
     Value::record([("hash", blob.hash.as_str().into()), ("length", blob.length.into())])
 }
 
-fn read_blob(value: &Value) -> WireResult<BlobRef> {
+fn read_blob(value: &Value) -> FormResult<BlobRef> {
     let [hash, length] = fields(value, ["hash", "length"])?;
     let length = length.as_i64().and_then(|length| u64::try_from(length).ok());
     Ok(BlobRef {
@@ -239,7 +239,7 @@ fn read_blob(value: &Value) -> WireResult<BlobRef> {
 }
 
 /// The values of an object that has exactly these keys.
-fn fields<'v, const N: usize>(value: &'v Value, keys: [&str; N]) -> WireResult<[&'v Value; N]> {
+fn fields<'v, const N: usize>(value: &'v Value, keys: [&str; N]) -> FormResult<[&'v Value; N]> {
     let Some(object) = value.as_object() else { return Err("expected an object".to_owned()) };
     if let Some((key, _)) = object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
         return Err(format!("unknown key `{}`", key.as_str()));
@@ -251,6 +251,6 @@ fn fields<'v, const N: usize>(value: &'v Value, keys: [&str; N]) -> WireResult<[
     Ok(found)
 }
 
-fn text_of<'v>(value: &'v Value, key: &str) -> WireResult<&'v str> {
+fn text_of<'v>(value: &'v Value, key: &str) -> FormResult<&'v str> {
     value.as_str().ok_or_else(|| format!("`{key}` is no text"))
 }

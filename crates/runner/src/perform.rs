@@ -40,7 +40,7 @@ use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
 use crate::secrets::masks::MaskStream;
 use crate::teller::NoticeSender;
 use crate::tools::CalledTool;
-use crate::workplace::{self, Act, ActWatch, ProcessSurroundings};
+use crate::workplace::{self, ActWatch, ProcessSurroundings, WorkOrder};
 use crate::worktrees::WorktreeError;
 
 /// The time between two looks of a pause whether somebody wants it to end.
@@ -127,7 +127,7 @@ impl LocalDriver<'_, '_> {
             spool: self.private_folder(),
             masks: shared.surroundings.masks().cloned(),
         };
-        let act = Act {
+        let act = WorkOrder {
             started: &shared.started,
             run: shared.journal.run(),
             key,

@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Where the programs of a run are performed.
 pub trait Workplace: Send + Sync {
     /// Performs a program, or finds what came of it when the same was asked for before.
-    fn perform(&self, act: &Act<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError>;
+    fn perform(&self, act: &WorkOrder<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError>;
 
     /// How long it remembers what was asked for: so long a run that was killed finds what went on meanwhile. Nothing
     /// where a program ends with the run.
@@ -42,7 +42,7 @@ pub trait Workplace: Send + Sync {
 }
 
 /// A program that a run wants to be performed.
-pub struct Act<'a> {
+pub struct WorkOrder<'a> {
     /// The run that somebody started: processes carry its mark.
     pub started: &'a RunId,
     /// The run whose journal has the execution: the same, or one that it called.
@@ -92,7 +92,7 @@ pub struct ActWatch<'w> {
 pub struct Here;
 
 impl Workplace for Here {
-    fn perform(&self, act: &Act<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError> {
+    fn perform(&self, act: &WorkOrder<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError> {
         perform_process(act.spec, act.surroundings, watch.control, watch.print)
     }
 

@@ -101,7 +101,9 @@ fn examples_leave_the_same_on_workers() {
         } else {
             failures.push(format!("{name} left {}\n{seen}", outcome.stderr));
         }
-        workers.iter().for_each(|worker| cluster.forget(worker));
+        for worker in &workers {
+            cluster.forget(worker);
+        }
     }
     println!("{same} examples the same, {executions} programs, by worker {by:?}; left out: {left_out:?}");
     assert!(failures.is_empty(), "{}", failures.join("\n"));

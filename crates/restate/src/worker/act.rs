@@ -26,7 +26,7 @@ use super::WorkerSettings;
 use crate::blobs::Blobs;
 use crate::key::SharedKey;
 use crate::remote::{CANCEL, MOST_INLINE, PERFORM};
-use crate::wire::{self, ActRequest, Answer, Request};
+use crate::wire::{self, ActRequest, WorkerAnswer, WorkerRequest};
 
 /// The variable that names the act to its program: the same for the same act, however often it is begun.
 const ACT_VARIABLE: &str = "THREADLINE_ACT";
@@ -37,6 +37,7 @@ const MOST_TRAVELS: usize = 128 << 20;
 /// The service that a worker offers.
 pub(super) struct ThreadlineAct(pub(super) Arc<Performer>);
 
+#[expect(clippy::unused_async, reason = "a handler is asynchronous, also one that waits for nothing")]
 #[service(name = "ThreadlineAct")]
 impl ThreadlineAct {
     /// Performs a program.
@@ -64,7 +65,7 @@ impl ThreadlineAct {
             let answer = if began_here {
                 performer.answer(&key, &message, of_act).await
             } else {
-                wire::answer_text(&Answer::Interrupted(head.session))
+                wire::answer_text(&WorkerAnswer::Interrupted(head.session))
             };
             Ok(answer.into_bytes())
         });
@@ -87,12 +88,12 @@ impl ThreadlineAct {
         debug_assert_eq!(CANCEL, "cancel");
         let invocation = wire::named_invocation(&message);
         let answer = match wire::verified(&self.0.key, &invocation, &message) {
-            Ok(Request::Cancel(invocation)) => {
+            Ok(WorkerRequest::Cancel(invocation)) => {
                 ctx.invocation_handle(invocation).cancel();
-                Answer::Cancelled
+                WorkerAnswer::Cancelled
             }
-            Ok(_) => Answer::Refused("this ends invocations, and performs nothing".to_owned()),
-            Err(why) => Answer::Refused(why),
+            Ok(_) => WorkerAnswer::Refused("this ends invocations, and performs nothing".to_owned()),
+            Err(why) => WorkerAnswer::Refused(why),
         };
         Ok(wire::answer_text(&answer).into_bytes())
     }
@@ -184,8 +185,8 @@ impl Performer {
     async fn answer(self: Arc<Self>, key: &str, message: &[u8], state: Arc<ActState>) -> String {
         let act = match self.request(key, message) {
             Ok(Some(act)) => act,
-            Ok(None) => return wire::answer_text(&Answer::Cancelled),
-            Err(why) => return wire::answer_text(&Answer::Refused(why)),
+            Ok(None) => return wire::answer_text(&WorkerAnswer::Cancelled),
+            Err(why) => return wire::answer_text(&WorkerAnswer::Refused(why)),
         };
         let waiting = Arc::clone(&self.slots).acquire_owned();
         let slot = match act.not_after {
@@ -205,25 +206,25 @@ impl Performer {
             text
         });
         performed.await.unwrap_or_else(|error| {
-            wire::answer_text(&Answer::Refused(format!("performing it failed: {error}")))
+            wire::answer_text(&WorkerAnswer::Refused(format!("performing it failed: {error}")))
         })
     }
 
     /// The act that a message asks for; none where it was given up before.
     fn request(&self, key: &str, message: &[u8]) -> Result<Option<ActRequest>, String> {
         match wire::verified(&self.key, key, message)? {
-            Request::Act(act) => Ok(Some(*act)),
-            Request::Blob(blob) => wire::read_act_text(&self.blobs.get(&blob)?).map(Some),
-            Request::Abandoned => Ok(None),
-            Request::Cancel(_) => Err("this performs programs, and ends none".to_owned()),
+            WorkerRequest::Act(act) => Ok(Some(*act)),
+            WorkerRequest::Blob(blob) => wire::read_act_text(&self.blobs.get(&blob)?).map(Some),
+            WorkerRequest::Abandoned => Ok(None),
+            WorkerRequest::Cancel(_) => Err("this performs programs, and ends none".to_owned()),
         }
     }
 
-    fn perform(&self, key: &str, act: ActRequest, control: &Control) -> Answer {
+    fn perform(&self, key: &str, act: ActRequest, control: &Control) -> WorkerAnswer {
         let ActRequest { started, not_after, folder, key: effect, mut spec } = act;
         let inside = Path::new(&folder).components().all(|part| matches!(part, Component::Normal(_)));
         if !inside {
-            return Answer::Refused(format!("its folder `{folder}` is not in the project"));
+            return WorkerAnswer::Refused(format!("its folder `{folder}` is not in the project"));
         }
         if let Some(until) = not_after {
             let left = left(until);
@@ -239,14 +240,14 @@ impl Performer {
         let folder = self.root.join(folder);
         let surroundings = ProcessSurroundings { folder, env, value_folder, spool, masks: None };
         match perform_process(&spec, &surroundings, control, &mut |_, _| {}) {
-            Ok(EffectResult::Cancelled) => Answer::Cancelled,
-            Ok(result) => Answer::Done(self.name.clone(), Box::new(fitting(result, spec.limits))),
-            Err(error) => Answer::Refused(error.to_string()),
+            Ok(EffectResult::Cancelled) => WorkerAnswer::Cancelled,
+            Ok(result) => WorkerAnswer::Done(self.name.clone(), Box::new(fitting(result, spec.limits))),
+            Err(error) => WorkerAnswer::Refused(error.to_string()),
         }
     }
 
     /// The time around the act was over before it began.
-    fn too_late(&self) -> Answer {
+    fn too_late(&self) -> WorkerAnswer {
         let now = now();
         let end = ProcessEnd {
             ending: ProcessEnding::TimedOut,
@@ -258,18 +259,18 @@ impl Performer {
             timing: Timing { started: now, finished: now, elapsed: Duration::ZERO },
             worker: None,
         };
-        Answer::Done(self.name.clone(), Box::new(EffectResult::Process(Ok(end))))
+        WorkerAnswer::Done(self.name.clone(), Box::new(EffectResult::Process(Ok(end))))
     }
 
     /// An answer as text, or where that is written if it is too large for a message.
-    fn text_of(&self, answer: &Answer) -> String {
+    fn text_of(&self, answer: &WorkerAnswer) -> String {
         let text = wire::answer_text(answer);
         if text.len() <= MOST_INLINE {
             return text;
         }
         wire::answer_text(&match self.blobs.put(&text) {
-            Ok(blob) => Answer::Blob(blob),
-            Err(why) => Answer::Refused(format!("what it printed could not be kept: {why}")),
+            Ok(blob) => WorkerAnswer::Blob(blob),
+            Err(why) => WorkerAnswer::Refused(format!("what it printed could not be kept: {why}")),
         })
     }
 }

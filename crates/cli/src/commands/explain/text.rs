@@ -420,14 +420,12 @@ fn headline(told: &StepExplanation) -> String {
             let of_item =
                 of_item.map_or(String::new(), |attempt| format!(" of attempt {attempt} of the item"));
             let again = if seen.rerun { ", again after a crash" } else { "" };
+            let meta = told.ended.as_ref().map(|ended| &ended.output.meta);
+            let worker = meta.and_then(|meta| meta.get(names::WORKER)?.as_str());
+            let worker = worker.map_or(String::new(), |worker| format!(" on worker `{worker}`"));
             match seen.kept {
                 Some(_) => format!("kept{of_item}"),
-                None => {
-                    let meta = told.ended.as_ref().map(|ended| &ended.output.meta);
-                    let worker = meta.and_then(|meta| meta.get(names::WORKER)?.as_str());
-                    let worker = worker.map_or(String::new(), |worker| format!(" on worker `{worker}`"));
-                    format!("attempt {}{of_item}{again}{worker}", seen.attempt)
-                }
+                None => format!("attempt {}{of_item}{again}{worker}", seen.attempt),
             }
         }
         Evaluated::Judgement => "judged".to_owned(),

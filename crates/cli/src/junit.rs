@@ -72,7 +72,7 @@ pub(crate) fn junit(suites: &[TestSuite]) -> String {
                 }
                 TestOutcome::Skipped(reason) => {
                     let reason = xml(reason);
-                    let _ = writeln!(out, ">\n      <skipped message=\"{reason}\"/>\n    </testcase>");
+                    let _ = writeln!(out, ">\n      <skipped>{reason}</skipped>\n    </testcase>");
                     continue;
                 }
                 TestOutcome::Failed(trouble) => ("failure", trouble),

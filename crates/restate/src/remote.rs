@@ -125,7 +125,7 @@ impl Remote {
         };
         Err(ConnectError {
             message: format!("no Restate server takes requests at `{}`: {why}", self.address),
-            hint: "start `restate-server`, or give the address of its ingress, not that of its admin port"
+            hint: "start `restate-server`, give the address of its ingress and not of its admin port, or leave `--on` out"
                 .to_owned(),
         })
     }

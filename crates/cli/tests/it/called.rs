@@ -198,7 +198,7 @@ fn a_question_inside_is_one_of_the_whole_run() {
     project.write("go", b"");
     let asked = ran(&project, "threadline resume last", 4).stderr;
     let run = called(&project);
-    assert!(asked.contains(&format!("`2` of run {run} was running when Threadline was killed")), "{asked}");
+    assert!(asked.contains(&format!("`2` of run {run} was cut off while it ran")), "{asked}");
     ran(&project, "threadline resume last --in-flight rerun", 0);
     let effects = project.read("effects").unwrap();
     assert_eq!(effects.matches("once").count(), 1, "{effects}");

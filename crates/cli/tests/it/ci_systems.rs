@@ -88,7 +88,7 @@ fn a_report_has_a_case_for_each_step_and_item() {
 <testsuites tests="3" failures="1" errors="0">
   <testsuite name="nightly" tests="3" failures="1" errors="0" skipped="1">
     <testcase classname="nightly" name="rarely">
-      <skipped message="`when` is false"/>
+      <skipped>`when` is false</skipped>
     </testcase>
     <testcase classname="nightly" name="map[0]"/>
     <testcase classname="nightly" name="map[1]">

@@ -52,6 +52,9 @@ static NAMES: LazyLock<[(Regex, &str); 7]> = LazyLock::new(|| {
         (pattern(r"\b\d+(\.\d)? [kMG]B\b"), "[SIZE]"),
     ]
 });
+/// A line about the progress of a list, which is printed when it takes ten seconds: where the machine is busy.
+static PROGRESS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^ *· .* \d+ of \d+ items(, \d+ failed)?(, about [0-9hms]+ left)?\n"));
 static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r" +(\d+(\.\d+)?m?s|\d+m\d\ds|\d+m)\b"));
 static SMALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)\b\d+ bytes$"));
 static AFTER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[TIME\] {2,}"));
@@ -82,6 +85,7 @@ impl Runs {
             let name = if at == 0 { "[RUN]".to_owned() } else { format!("[RUN-{}]", at + 1) };
             text = text.replace(run, &name);
         }
+        text = PROGRESS.replace_all(&text, "").into_owned();
         for (pattern, name) in NAMES.iter() {
             text = pattern.replace_all(&text, *name).into_owned();
         }

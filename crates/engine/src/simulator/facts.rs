@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use threadline_flow::fields::{FailureKind, field_names as names};
 use threadline_flow::model::Action;
-use threadline_flow::plan::{Part, Plan};
+use threadline_flow::plan::{Part, Plan, StepNumber};
 use threadline_lang::Value;
 
 use super::chance::Fated;
@@ -106,6 +106,8 @@ pub(super) struct BegunAttempt {
 pub(super) struct Done {
     pub(super) seq: Seq,
     pub(super) status: Status,
+    /// Whether the run had no time left then.
+    out_of_time: bool,
 }
 
 /// A list whose items are known.
@@ -203,7 +205,8 @@ impl Facts {
                 if error.is_some_and(|error| error.starts_with(RUN_TIMED_OUT)) && !self.time.is_over(&at) {
                     return Err(format!("`{at}` is out of time, and the run has time left"));
                 }
-                self.done.insert(at, Done { seq: event.seq, status: output.status });
+                let out_of_time = self.time.is_over(&at);
+                self.done.insert(at, Done { seq: event.seq, status: output.status, out_of_time });
             }
             EventKind::Expanded { count, parallel, rules, .. } => {
                 self.forget(|key| key.is_in_items_of(&at));
@@ -434,14 +437,36 @@ impl Facts {
         failed && step.is_some_and(|step| step.continue_on_error)
     }
 
-    /// The first list of the workflow that completed although items of it failed.
+    /// The first list of the workflow that completed although items of it failed. One whose own lists failed is not
+    /// among them: it failed, and the run goes on behind it or ends with it.
     pub(super) fn first_let_fail(&self) -> Option<(usize, Address)> {
         let root = &self.plan.lists[0];
         let steps = (0..root.steps.len()).map(|position| (position, Address::root().child(root, position)));
-        steps.into_iter().find(|(_, at)| {
-            let completed = self.done.get(at).is_some_and(|done| done.status == Status::Completed);
-            completed && root.graph.is_none() && self.items_of(at).any(|(_, item)| item.failed())
+        steps.into_iter().find(|(position, at)| {
+            let is_done = self.done.contains_key(at) && !self.failed(at, root.steps[*position]);
+            is_done && root.graph.is_none() && self.items_of(at).any(|(_, item)| item.failed())
         })
+    }
+
+    /// Whether a step failed, or a list that belongs to it.
+    fn failed(&self, at: &Address, step: StepNumber) -> bool {
+        let itself = self.done.get(at).is_some_and(|done| done.status == Status::Failed);
+        let list_failed = |part| {
+            let Some(number) = self.plan.part(step, part) else { return false };
+            let (list, frame) = (&self.plan.lists[number as usize], at.part(part));
+            list.steps.iter().enumerate().any(|(position, inner)| {
+                let inner_at = frame.child(list, position);
+                self.failed(&inner_at, *inner) && !self.went_on(&inner_at, *inner)
+            })
+        };
+        itself || [Part::OnFailure, Part::OnSuccess, Part::Finally].into_iter().any(list_failed)
+    }
+
+    /// Whether the list of a failed step goes on behind it: it may, and the run had time left when all of it was done.
+    fn went_on(&self, at: &Address, step: StepNumber) -> bool {
+        let inside = self.done.iter().filter(|(key, _)| *key == at || key.is_inside(at));
+        let last = inside.map(|(_, done)| done).max_by_key(|done| done.seq);
+        self.plan.steps[step as usize].step.continue_on_error && last.is_some_and(|done| !done.out_of_time)
     }
 
     /// Forgets everything at these addresses.

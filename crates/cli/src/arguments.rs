@@ -1152,6 +1152,10 @@ pub(crate) struct WorkerArguments {
     /// The folder of the project, which all machines share
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
+    /// The blob store of the runs: `file:///FOLDER`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
+    /// `az://CONTAINER/PREFIX`. Default: the folder `.threadline/blobs` of the project
+    #[arg(long, value_name = "URL")]
+    pub(crate) blobs: Option<String>,
     /// Register at the Restate server with this admin URL
     #[arg(long, value_name = "URL")]
     pub(crate) register: Option<String>,
@@ -1294,6 +1298,7 @@ impl TestArguments {
             live: Vec::new(),
             on: None,
             key: KeyArguments::default(),
+            blobs: None,
             watch: WatchArguments {
                 jobs: Some(self.jobs.unwrap_or(TEST_JOBS)),
                 trust_store: self.trust_store,
@@ -1393,6 +1398,10 @@ pub(crate) struct RunArguments {
     pub(crate) on: Option<String>,
     #[command(flatten)]
     pub(crate) key: KeyArguments,
+    /// Keep what is too large for a message in this blob store: `file:///FOLDER`, `s3://BUCKET/PREFIX`,
+    /// `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. Default: the folder `.threadline/blobs`
+    #[arg(long, value_name = "URL", requires = "on")]
+    pub(crate) blobs: Option<String>,
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     #[command(flatten)]

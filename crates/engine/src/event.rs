@@ -463,6 +463,8 @@ pub struct RemoteService {
     pub address: EcoString,
     /// Where the key is that requests are signed with.
     pub key: KeySource,
+    /// The URL of the blob store, when it is not a folder of the store.
+    pub blobs: Option<EcoString>,
 }
 
 /// Where a key is found; never the key itself.

@@ -8,14 +8,17 @@
 //! - [`remote`]: the [`Workplace`](threadline_runner::workplace::Workplace) of a coordinator.
 //! - [`worker`]: a worker: a supervisor, and the server that performs programs.
 //! - `wire`: what is said between the two.
-//! - `blobs`: what is too large for a message, in the folder that all machines share.
+//! - `values`: the large values of acts and results.
+//! - [`blobs`]: a store for what is too large for a message: a folder, or a bucket.
 //!
-//! This is the only crate with an asynchronous runtime: the library of Restate for workers is made of one. It is used
-//! by the server of a worker and by nothing else; the coordinator's side blocks, as all other code does.
+//! This is the only crate with an asynchronous runtime: the library of Restate for workers is made of one, and so is that
+//! of object stores. It is used by the server of a worker and inside of `blobs` and by nothing else; the coordinator's side
+//! blocks, as all other code does.
 
 pub mod address;
-mod blobs;
+pub mod blobs;
 pub mod key;
 pub mod remote;
+mod values;
 mod wire;
 pub mod worker;

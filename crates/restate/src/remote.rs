@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,9 +21,10 @@ use threadline_runner::workplace::{ActWatch, WorkOrder, Workplace};
 use threadline_store::StoreError;
 
 use crate::address::ServerAddress;
-use crate::blobs::Blobs;
+use crate::blobs::{BlobError, BlobStore};
 use crate::key::SharedKey;
-use crate::wire::{self, ActRequest, RequestHead, WorkerAnswer, WorkerRequest};
+use crate::values;
+use crate::wire::{self, ActRequest, DoneAct, RequestHead, WorkerAnswer, WorkerRequest};
 
 /// How long the server remembers an act after its end. A worker asks for that when it is registered.
 pub(crate) const MEMORY: Duration = Duration::from_hours(7 * 24);
@@ -68,16 +69,45 @@ pub struct ConnectError {
     pub hint: String,
 }
 
+/// What workers know of the files of a run.
+#[derive(Debug, Clone)]
+pub struct FilesOfWorkers {
+    /// The folder of the project.
+    pub root: PathBuf,
+    /// The folder of the store.
+    pub store: PathBuf,
+    /// The URL of the blob store, when it is not in the folder of the store.
+    pub blobs: Option<String>,
+}
+
+/// The folder of blobs in that of the store, where nobody says another place.
+pub(crate) const BLOBS: &str = "blobs";
+
 /// Workers, behind a Restate server.
 pub struct Remote {
     address: ServerAddress,
     key: SharedKey,
-    /// The folder of the project, which the workers have too.
-    root: PathBuf,
-    blobs: Blobs,
+    files: FilesOfWorkers,
+    blobs: BlobStore,
     /// Names this process.
     session: String,
     agent: ureq::Agent,
+}
+
+/// Why nobody was asked, or no answer could be used.
+enum NotAsked {
+    Refused(Failure),
+    /// Somebody wants it to end.
+    Ended,
+}
+
+impl From<NotAsked> for EffectResult {
+    fn from(why: NotAsked) -> Self {
+        match why {
+            NotAsked::Refused(failure) => Self::Refused(failure),
+            NotAsked::Ended => Self::Cancelled,
+        }
+    }
 }
 
 /// What came of a request.
@@ -95,8 +125,7 @@ impl Remote {
     pub fn connect(
         address: ServerAddress,
         key: SharedKey,
-        root: &Path,
-        store: &Path,
+        files: FilesOfWorkers,
     ) -> Result<Self, ConnectError> {
         let agent = ureq::Agent::config_builder()
             .proxy(None)
@@ -107,11 +136,20 @@ impl Remote {
             .build()
             .into();
         let session = uuid::Uuid::new_v4().simple().to_string();
-        let blobs = Blobs::of_store(store);
-        let remote = Self { address, key, root: root.to_owned(), blobs, session, agent };
+        let blobs = match &files.blobs {
+            Some(url) => BlobStore::open(url),
+            None => BlobStore::of_folder(&files.store.join(BLOBS)),
+        };
+        let blobs = blobs.map_err(|error| ConnectError {
+            message: error.to_string(),
+            hint: "`--blobs URL` names a store that coordinator and workers reach".to_owned(),
+        })?;
+        let remote = Self { address, key, files, blobs, session, agent };
         remote.check_server()?;
-        remote.check_worker(store)?;
-        remote.blobs.sweep(MEMORY);
+        remote.check_worker()?;
+        let swept = remote.blobs.clone();
+        // Whoever cannot do it now leaves it to others.
+        std::thread::spawn(move || drop(swept.sweep()));
         Ok(remote)
     }
 
@@ -131,9 +169,10 @@ impl Remote {
     }
 
     /// Has a worker look for a file that only this project has.
-    fn check_worker(&self, store: &Path) -> Result<(), ConnectError> {
+    fn check_worker(&self) -> Result<(), ConnectError> {
         let elsewhere = |message: String, hint: &str| Err(ConnectError { message, hint: hint.to_owned() });
-        let Ok(inside) = store.strip_prefix(&self.root) else {
+        let FilesOfWorkers { root, store, .. } = &self.files;
+        let Ok(inside) = store.strip_prefix(root) else {
             let message = format!("the store `{}` is not in the folder of the project", store.display());
             return elsewhere(message, "workers reach only what is in that folder");
         };
@@ -156,8 +195,19 @@ impl Remote {
         let at = Address::default();
         let key = EffectKey { at, as_of: 0, attempt: 1, role: Role::Act, exchange: 0 };
         let started = name.clone();
-        let request = ActRequest { started, not_after: None, folder: String::new(), key, spec };
-        let body = wire::signed(&self.key, &self.head(&name, false), &WorkerRequest::Act(Box::new(request)));
+        let values = Vec::new();
+        let request = ActRequest { started, not_after: None, folder: String::new(), key, spec, values };
+        let request = if self.files.blobs.is_some() {
+            // So it is tried at once whether both use the same store.
+            let put = self.blobs.put(wire::act_text(&request).as_bytes());
+            WorkerRequest::Blob(put.map_err(|error| ConnectError {
+                message: format!("nothing can be put into `{}`: {error}", self.blobs.url()),
+                hint: "the environment of the coordinator says who may use the blob store".to_owned(),
+            })?)
+        } else {
+            WorkerRequest::Act(Box::new(request))
+        };
+        let body = wire::signed(&self.key, &self.head(&name, false), &request);
         let heard = self.post(PERFORM, Some(&name), &body, Some(PROBE));
         let _ = fs::remove_file(&path);
         let at = &self.address;
@@ -186,17 +236,23 @@ impl Remote {
             }
         }
         match wire::read_answer(&text) {
-            Ok(WorkerAnswer::Done(_, result)) if exited(&result) == Some(0) => Ok(()),
-            Ok(WorkerAnswer::Done(worker, _)) => elsewhere(
+            Ok(WorkerAnswer::Done(done)) if exited(&done.result) == Some(0) => Ok(()),
+            Ok(WorkerAnswer::Done(done)) => elsewhere(
                 format!(
-                    "worker `{worker}` does not see the folder of this project, `{}`",
-                    self.root.display()
+                    "worker `{}` does not see the folder of this project, `{}`",
+                    done.worker,
+                    root.display()
                 ),
                 "all machines share that folder; a worker is told with `--dir` where it has it",
             ),
             Ok(WorkerAnswer::Refused(why)) => elsewhere(
                 format!("a worker behind `{at}` refuses the request: {why}"),
-                "coordinator and workers need the same key, and versions that know each other",
+                if self.files.blobs.is_some() {
+                    "coordinator and workers need the same key, the same blob store (`--blobs`), and versions that know \
+                     each other"
+                } else {
+                    "coordinator and workers need the same key, and versions that know each other"
+                },
             ),
             Ok(_) => elsewhere(format!("a worker behind `{at}` did nothing"), "try again"),
             Err(why) => elsewhere(
@@ -211,22 +267,22 @@ impl Remote {
     }
 
     /// What a worker is asked for.
-    fn request(&self, act: &WorkOrder<'_>) -> Result<WorkerRequest, Failure> {
-        let refused = |message: String| Failure::new(FailureKind::Start, message);
+    fn request(&self, act: &WorkOrder<'_>, watch: &ActWatch<'_>) -> Result<WorkerRequest, NotAsked> {
+        let refused = |message: String| NotAsked::Refused(Failure::new(FailureKind::Start, message));
         if act.has_secrets {
             let message = "it reads secrets, and these do not travel to workers: let the worker's own environment have \
                            them, or run the workflow without `--on`";
             return Err(refused(message.to_owned()));
         }
         let around = &act.surroundings;
-        let Ok(folder) = around.folder.strip_prefix(&self.root) else {
+        let Ok(folder) = around.folder.strip_prefix(&self.files.root) else {
             let message = format!("its folder `{}` is outside of the project", around.folder.display());
             return Err(refused(message));
         };
         let Some(folder) = folder.to_str() else {
             return Err(refused("the name of its folder is not UTF-8".to_owned()));
         };
-        let mut spec = act.spec.clone();
+        let (mut spec, values) = self.patiently(watch, || values::of_program(act.spec, &self.blobs))?;
         let changes = around.env.changes().map_err(|name| {
             refused(format!("the variable `{}` is not UTF-8, and cannot travel", name.display()))
         })?;
@@ -238,12 +294,42 @@ impl Remote {
             folder: folder.to_owned(),
             key: act.key.clone(),
             spec,
+            values,
         };
         let text = wire::act_text(&request);
         if text.len() <= MOST_INLINE {
             return Ok(WorkerRequest::Act(Box::new(request)));
         }
-        self.blobs.put(&text).map(WorkerRequest::Blob).map_err(refused)
+        self.patiently(watch, || self.blobs.put(text.as_bytes())).map(WorkerRequest::Blob)
+    }
+
+    /// Uses the blob store, again and again while it is out of reach: that is nobody's failure.
+    fn patiently<T>(
+        &self,
+        watch: &ActWatch<'_>,
+        mut attempt: impl FnMut() -> Result<T, BlobError>,
+    ) -> Result<T, NotAsked> {
+        let mut was_told = false;
+        loop {
+            match attempt() {
+                Ok(done) => return Ok(done),
+                Err(BlobError::Unavailable(why)) => {
+                    if !was_told {
+                        was_told = true;
+                        let store = self.blobs.url();
+                        (watch.tell)(format!(
+                            "`{store}` cannot be used ({why}); it is tried again until it can"
+                        ));
+                    }
+                    if !wait(LONGEST_PAUSE, watch.control) {
+                        return Err(NotAsked::Ended);
+                    }
+                }
+                Err(error) => {
+                    return Err(NotAsked::Refused(Failure::new(FailureKind::Start, error.to_string())));
+                }
+            }
+        }
     }
 
     /// Asks until there is an answer, or until somebody wants it to end.
@@ -324,32 +410,46 @@ impl Remote {
     }
 
     /// The answer that a response holds.
-    fn answer(&self, text: &str) -> Result<WorkerAnswer, String> {
-        match wire::read_answer(text)? {
-            WorkerAnswer::Blob(blob) => wire::read_answer(&self.blobs.get(&blob)?),
-            answer => Ok(answer),
+    fn answer(&self, text: &str, watch: &ActWatch<'_>) -> Result<WorkerAnswer, NotAsked> {
+        let wrong = |why: String| {
+            let message = format!("the answer of the worker cannot be read: {why}");
+            NotAsked::Refused(Failure::new(FailureKind::Start, message))
+        };
+        let mut answer = wire::read_answer(text).map_err(wrong)?;
+        if let WorkerAnswer::Blob(blob) = &answer {
+            let text = self.patiently(watch, || self.blobs.get(blob))?;
+            let text = String::from_utf8(text).map_err(|error| wrong(error.to_string()))?;
+            answer = wire::read_answer(&text).map_err(wrong)?;
         }
+        if let WorkerAnswer::Done(done) = &mut answer {
+            let DoneAct { result, values, .. } = &mut **done;
+            self.patiently(watch, || values::into_result(result, values, &self.blobs))?;
+        }
+        Ok(answer)
     }
 }
 
 impl Workplace for Remote {
     fn perform(&self, act: &WorkOrder<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError> {
         let refused = |message: String| EffectResult::Refused(Failure::new(FailureKind::Start, message));
-        let request = match self.request(act) {
+        let request = match self.request(act, watch) {
             Ok(request) => request,
-            Err(failure) => return Ok(EffectResult::Refused(failure)),
+            Err(why) => return Ok(why.into()),
         };
         for again in 0_u32.. {
             let key = act_key(act, again);
             let body: Arc<str> = wire::signed(&self.key, &self.head(&key, act.once), &request).into();
             let answer = match self.ask(&key, &body, watch) {
-                Heard::Response(200, text) => self.answer(&text),
-                Heard::Response(409, _) => Ok(WorkerAnswer::Cancelled),
+                Heard::Response(200, text) => match self.answer(&text, watch) {
+                    Ok(answer) => answer,
+                    Err(why) => return Ok(why.into()),
+                },
+                Heard::Response(409, _) => WorkerAnswer::Cancelled,
                 Heard::Response(status, text) => {
                     let message = format!("the Restate server refuses it with status {status}");
                     return Ok(refused(format!("{message}: {}", first_line(&text))));
                 }
-                Heard::Nothing(why) => Err(why),
+                Heard::Nothing(why) => return Ok(refused(format!("there is no answer: {why}"))),
                 Heard::Ended => {
                     if let Err(why) = self.cancel(&key) {
                         (watch.tell)(format!(
@@ -360,24 +460,23 @@ impl Workplace for Remote {
                 }
             };
             let why = match answer {
-                Ok(WorkerAnswer::Done(worker, result)) => return Ok(done_by(&worker, *result)),
-                Ok(WorkerAnswer::Refused(why)) => {
+                WorkerAnswer::Done(done) => return Ok(done_by(&done.worker, done.result)),
+                WorkerAnswer::Refused(why) => {
                     return Ok(refused(format!("the worker refuses it: {why}")));
                 }
-                Ok(WorkerAnswer::Blob(_)) => {
+                WorkerAnswer::Blob(_) => {
                     return Ok(refused("the answer of the worker names another one".to_owned()));
                 }
-                Err(why) => return Ok(refused(format!("the answer of the worker cannot be read: {why}"))),
-                Ok(WorkerAnswer::Cancelled) if watch.control.asked() != Asked::Nothing => {
+                WorkerAnswer::Cancelled if watch.control.asked() != Asked::Nothing => {
                     return Ok(EffectResult::Cancelled);
                 }
                 // It was told to end, before or by somebody else: that is no result of the step.
-                Ok(WorkerAnswer::Cancelled) => "it was told to end",
+                WorkerAnswer::Cancelled => "it was told to end",
                 // Somebody has decided about an end that was known before, and about no later one.
-                Ok(WorkerAnswer::Interrupted(session)) if session != self.session => {
+                WorkerAnswer::Interrupted(session) if session != self.session => {
                     "its worker died while it ran"
                 }
-                Ok(WorkerAnswer::Interrupted(_)) => {
+                WorkerAnswer::Interrupted(_) => {
                     return Ok(EffectResult::Interrupted("its worker died while it ran".to_owned()));
                 }
             };

@@ -11,6 +11,7 @@ use threadline_lang::{Limits, Value, data};
 
 use crate::blobs::BlobRef;
 use crate::key::SharedKey;
+use crate::values::LargeValue;
 
 /// The version of what is said.
 const VERSION: i64 = 1;
@@ -43,6 +44,8 @@ pub(crate) struct ActRequest {
     pub(crate) key: EffectKey,
     /// What to run.
     pub(crate) spec: ProcessSpec,
+    /// What of it stands in the blob store.
+    pub(crate) values: Vec<LargeValue>,
 }
 
 /// What is read of a request before anybody trusts it: it decides what is recorded of it, and that has to be the same
@@ -60,8 +63,8 @@ pub(crate) struct RequestHead {
 /// What a worker answers.
 #[derive(Debug, Clone)]
 pub(crate) enum WorkerAnswer {
-    /// What came of it, and the name of the worker.
-    Done(String, Box<EffectResult>),
+    /// What came of it.
+    Done(Box<DoneAct>),
     /// The same, which stands in a file.
     Blob(BlobRef),
     /// It may have begun, its worker died, and it may not begin twice; the process that had asked for it.
@@ -70,6 +73,17 @@ pub(crate) enum WorkerAnswer {
     Cancelled,
     /// It was not performed, for this reason.
     Refused(String),
+}
+
+/// What came of an act.
+#[derive(Debug, Clone)]
+pub(crate) struct DoneAct {
+    /// The name of the worker.
+    pub(crate) worker: String,
+    /// The result.
+    pub(crate) result: EffectResult,
+    /// What of it stands in the blob store.
+    pub(crate) values: Vec<LargeValue>,
 }
 
 fn json(value: &Value) -> String {
@@ -163,16 +177,36 @@ pub(crate) fn verified(signer: &SharedKey, key: &str, message: &[u8]) -> FormRes
 
 fn act_value(act: &ActRequest) -> Value {
     let effect = encode_effect(&act.key, &Effect::Process(act.spec.clone())).unwrap_or_default();
-    Value::record([
+    let fields = [
         ("started", act.started.as_str().into()),
         ("not_after", act.not_after.map_or(Value::NULL, Value::from)),
         ("folder", act.folder.as_str().into()),
         ("effect", effect),
-    ])
+    ];
+    Value::record(fields.into_iter().chain(values_field(&act.values)))
+}
+
+/// A field that is there only where it says something: who does not know it refuses what needs it and nothing else.
+fn values_field(values: &[LargeValue]) -> Option<(&'static str, Value)> {
+    let value = |LargeValue { place, blob }: &LargeValue| {
+        Value::record([("place", place.as_str().into()), ("blob", blob_value(blob))])
+    };
+    (!values.is_empty()).then(|| ("values", Value::sequence(values.iter().map(value))))
+}
+
+fn read_values(value: Option<&Value>) -> FormResult<Vec<LargeValue>> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let values = value.as_list().ok_or("`values` is no list")?;
+    let read = |value: &Value| {
+        let [place, blob] = fields(value, ["place", "blob"])?;
+        Ok(LargeValue { place: text_of(place, "place")?.to_owned(), blob: read_blob(blob)? })
+    };
+    values.iter().map(read).collect()
 }
 
 fn read_act(value: &Value) -> FormResult<ActRequest> {
-    let [started, not_after, folder, effect] = fields(value, ["started", "not_after", "folder", "effect"])?;
+    let ([started, not_after, folder, effect], [values]) =
+        fields_with(value, ["started", "not_after", "folder", "effect"], ["values"])?;
     let (key, effect) = decode_effect(effect).map_err(|error| error.to_string())?;
     let Effect::Process(spec) = effect else { return Err("a worker performs only programs".to_owned()) };
     let not_after =
@@ -183,19 +217,20 @@ fn read_act(value: &Value) -> FormResult<ActRequest> {
         folder: text_of(folder, "folder")?.to_owned(),
         key,
         spec,
+        values: read_values(values)?,
     })
 }
 
 /// An answer as text.
 pub(crate) fn answer_text(answer: &WorkerAnswer) -> String {
     let (kind, what) = match answer {
-        WorkerAnswer::Done(worker, result) => (
-            "done",
-            Value::record([
-                ("worker", worker.as_str().into()),
-                ("result", encode_result(result).unwrap_or_default()),
-            ]),
-        ),
+        WorkerAnswer::Done(done) => {
+            let fields = [
+                ("worker", done.worker.as_str().into()),
+                ("result", encode_result(&done.result).unwrap_or_default()),
+            ];
+            ("done", Value::record(fields.into_iter().chain(values_field(&done.values))))
+        }
         WorkerAnswer::Blob(blob) => ("blob", blob_value(blob)),
         WorkerAnswer::Interrupted(session) => ("interrupted", session.as_str().into()),
         WorkerAnswer::Cancelled => ("cancelled", Value::NULL),
@@ -213,9 +248,12 @@ pub(crate) fn read_answer(text: &str) -> FormResult<WorkerAnswer> {
     }
     Ok(match text_of(kind, "kind")? {
         "done" => {
-            let [worker, result] = fields(what, ["worker", "result"])?;
-            let result = decode_result(result).map_err(|error| error.to_string())?;
-            WorkerAnswer::Done(text_of(worker, "worker")?.to_owned(), Box::new(result))
+            let ([worker, result], [values]) = fields_with(what, ["worker", "result"], ["values"])?;
+            WorkerAnswer::Done(Box::new(DoneAct {
+                worker: text_of(worker, "worker")?.to_owned(),
+                result: decode_result(result).map_err(|error| error.to_string())?,
+                values: read_values(values)?,
+            }))
         }
         "blob" => WorkerAnswer::Blob(read_blob(what)?),
         "interrupted" => WorkerAnswer::Interrupted(text_of(what, "what")?.to_owned()),
@@ -240,15 +278,25 @@ fn read_blob(value: &Value) -> FormResult<BlobRef> {
 
 /// The values of an object that has exactly these keys.
 fn fields<'v, const N: usize>(value: &'v Value, keys: [&str; N]) -> FormResult<[&'v Value; N]> {
+    fields_with(value, keys, []).map(|(found, [])| found)
+}
+
+/// The values of an object that has exactly these keys, and none but these besides.
+fn fields_with<'v, const N: usize, const M: usize>(
+    value: &'v Value,
+    keys: [&str; N],
+    more: [&str; M],
+) -> FormResult<([&'v Value; N], [Option<&'v Value>; M])> {
     let Some(object) = value.as_object() else { return Err("expected an object".to_owned()) };
-    if let Some((key, _)) = object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
+    let is_known = |key: &str| keys.contains(&key) || more.contains(&key);
+    if let Some((key, _)) = object.iter().find(|(key, _)| !is_known(key.as_str())) {
         return Err(format!("unknown key `{}`", key.as_str()));
     }
     let mut found = [value; N];
     for (place, key) in found.iter_mut().zip(keys) {
         *place = value.get(key).ok_or_else(|| format!("`{key}` is missing"))?;
     }
-    Ok(found)
+    Ok((found, more.map(|key| value.get(key))))
 }
 
 fn text_of<'v>(value: &'v Value, key: &str) -> FormResult<&'v str> {

@@ -6,6 +6,7 @@
 //! - `results`: the results of the items of a list, gathered from the journal.
 //! - `item_worktree`: items in worktrees of their own.
 //! - [`choice`]: which elements of a source are the items of a step.
+//! - [`http`]: requests, and which certificates are trusted.
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - `called`: a step that calls a workflow, which is a run of its own.
 //! - [`earlier`]: the run that a run continues.
@@ -38,7 +39,7 @@ pub mod earlier;
 pub mod exchanges;
 mod file_pattern;
 pub mod forecast;
-mod http;
+pub mod http;
 mod item_worktree;
 pub mod items;
 mod local;

@@ -19,7 +19,11 @@ pub(super) fn service(call: &RunArguments) -> Result<Option<RemoteService>, Comm
         (None, None) => Ok(None),
         (None, Some(_)) => Err(CommandFailure::Usage("a key is used only with `--on`".to_owned())),
         (Some(_), None) => Err(without_key("--on")),
-        (Some(address), Some(key)) => Ok(Some(RemoteService { address: address.into(), key })),
+        (Some(address), Some(key)) => Ok(Some(RemoteService {
+            address: address.into(),
+            key,
+            blobs: call.blobs.as_ref().map(EcoString::from),
+        })),
     }
 }
 
@@ -71,7 +75,7 @@ mod built {
     use threadline_flow::problem::Problem;
     use threadline_restate::address::ServerAddress;
     use threadline_restate::key::SharedKey;
-    use threadline_restate::remote::Remote;
+    use threadline_restate::remote::{FilesOfWorkers, Remote};
     use threadline_restate::worker::{self, WorkerSettings};
     use threadline_runner::project::Project;
     use threadline_runner::workplace::Workplace;
@@ -92,7 +96,12 @@ mod built {
         if !reports.is_empty() {
             return Err(CommandFailure::NotStarted(reports));
         }
-        let remote = Remote::connect(address, key, project.root(), &project.store());
+        let files = FilesOfWorkers {
+            root: project.root().to_owned(),
+            store: project.store(),
+            blobs: service.blobs.as_ref().map(ToString::to_string),
+        };
+        let remote = Remote::connect(address, key, files);
         let remote = remote.map_err(|error| {
             CommandFailure::NotStarted(vec![Report::with_hint(error.message, &error.hint)])
         })?;
@@ -140,6 +149,7 @@ mod built {
                 .slots
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
             project,
+            blobs: call.blobs.clone(),
             register: call.register.clone(),
             key: read_key(key)?,
             key_variable: call.key.key_variable.clone(),

@@ -6,16 +6,14 @@
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use restate_sdk::prelude::{Context, ContextAwakeables as _, ContextClient as _, ContextSideEffects as _};
 use restate_sdk::prelude::{HandlerError, RunFuture as _, TerminalError, service};
 use threadline_engine::event::Millis;
-use threadline_engine::execute::effect::{
-    EffectLimits, EffectResult, ProcessEnd, ProcessEnding, Stream, USAGE_VARIABLE,
-};
+use threadline_engine::execute::effect::{EffectResult, ProcessEnd, ProcessEnding, USAGE_VARIABLE};
 use threadline_engine::execute::result::Timing;
 use threadline_runner::process::{Asked, Control, Environment};
 use threadline_runner::project::STORE;
@@ -23,16 +21,18 @@ use threadline_runner::workplace::{ProcessSurroundings, perform_process};
 use tokio::sync::{Notify, Semaphore};
 
 use super::WorkerSettings;
-use crate::blobs::Blobs;
+use crate::blobs::{BlobError, BlobStore};
 use crate::key::SharedKey;
-use crate::remote::{CANCEL, MOST_INLINE, PERFORM};
-use crate::wire::{self, ActRequest, WorkerAnswer, WorkerRequest};
+use crate::remote::{BLOBS, CANCEL, MOST_INLINE, PERFORM};
+use crate::values;
+use crate::wire::{self, ActRequest, DoneAct, WorkerAnswer, WorkerRequest};
 
 /// The variable that names the act to its program: the same for the same act, however often it is begun.
 const ACT_VARIABLE: &str = "THREADLINE_ACT";
 
-/// What a program printed beyond this does not travel.
-const MOST_TRAVELS: usize = 128 << 20;
+/// How long it is tried to keep what a program left, and the pause between.
+const KEEPING: Duration = Duration::from_mins(5);
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
 /// The service that a worker offers.
 pub(super) struct ThreadlineAct(pub(super) Arc<Performer>);
@@ -146,7 +146,8 @@ pub(super) struct Performer {
     key: SharedKey,
     name: String,
     root: PathBuf,
-    blobs: Blobs,
+    /// The blob store, opened when it is needed where it is in the folder of the project.
+    blobs: OnceLock<BlobStore>,
     /// The environment of the worker, without its key.
     env: Environment,
     /// The folder for values and large outputs, on this machine.
@@ -165,6 +166,10 @@ impl Performer {
         if let Some(name) = &settings.key_variable {
             env.remove(name);
         }
+        let blobs = OnceLock::new();
+        if let Some(url) = &settings.blobs {
+            let _ = blobs.set(BlobStore::open(url).map_err(|error| error.to_string())?);
+        }
         let spool = std::env::temp_dir().join(format!("threadline-worker-{}", uuid::Uuid::new_v4().simple()));
         std::fs::DirBuilder::new()
             .mode(0o700)
@@ -173,7 +178,7 @@ impl Performer {
         Ok(Self {
             key: settings.key.clone(),
             name: settings.name.clone(),
-            blobs: Blobs::of_store(&root.join(STORE)),
+            blobs,
             root,
             env,
             spool,
@@ -183,7 +188,10 @@ impl Performer {
 
     /// Performs what a message asks for, as soon as there is a slot for it.
     async fn answer(self: Arc<Self>, key: &str, message: &[u8], state: Arc<ActState>) -> String {
-        let act = match self.request(key, message) {
+        let reader = Arc::clone(&self);
+        let (of_key, of_message) = (key.to_owned(), message.to_owned());
+        let request = tokio::task::spawn_blocking(move || reader.request(&of_key, &of_message)).await;
+        let act = match request.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(Some(act)) => act,
             Ok(None) => return wire::answer_text(&WorkerAnswer::Cancelled),
             Err(why) => return wire::answer_text(&WorkerAnswer::Refused(why)),
@@ -201,7 +209,7 @@ impl Performer {
             let _slot = slot;
             let said = SayEnded(Arc::clone(&state));
             let answer = self.perform(&key, act, &state.control);
-            let text = self.text_of(&answer);
+            let text = self.text_of(answer, &state.control);
             drop(said);
             text
         });
@@ -214,14 +222,39 @@ impl Performer {
     fn request(&self, key: &str, message: &[u8]) -> Result<Option<ActRequest>, String> {
         match wire::verified(&self.key, key, message)? {
             WorkerRequest::Act(act) => Ok(Some(*act)),
-            WorkerRequest::Blob(blob) => wire::read_act_text(&self.blobs.get(&blob)?).map(Some),
+            WorkerRequest::Blob(blob) => {
+                let text = self.blobs()?.get(&blob).map_err(|error| self.of_store(&error))?;
+                let text = String::from_utf8(text).map_err(|error| error.to_string())?;
+                wire::read_act_text(&text).map(Some)
+            }
             WorkerRequest::Abandoned => Ok(None),
             WorkerRequest::Cancel(_) => Err("this performs programs, and ends none".to_owned()),
         }
     }
 
+    fn blobs(&self) -> Result<&BlobStore, String> {
+        if let Some(blobs) = self.blobs.get() {
+            return Ok(blobs);
+        }
+        let opened = BlobStore::of_folder(&self.root.join(STORE).join(BLOBS));
+        let opened = opened.map_err(|error| error.to_string())?;
+        Ok(self.blobs.get_or_init(|| opened))
+    }
+
+    /// An error of the blob store, with the store: coordinator and worker may mean different ones.
+    fn of_store(&self, error: &BlobError) -> String {
+        let url = self.blobs.get().map(BlobStore::url).unwrap_or_default();
+        format!("{error} (its blob store is `{url}`)")
+    }
+
     fn perform(&self, key: &str, act: ActRequest, control: &Control) -> WorkerAnswer {
-        let ActRequest { started, not_after, folder, key: effect, mut spec } = act;
+        let ActRequest { started, not_after, folder, key: effect, mut spec, values } = act;
+        if !values.is_empty() {
+            let given = self.blobs().and_then(|blobs| values::into_program(&mut spec, &values, blobs));
+            if let Err(why) = given {
+                return WorkerAnswer::Refused(why);
+            }
+        }
         let inside = Path::new(&folder).components().all(|part| matches!(part, Component::Normal(_)));
         if !inside {
             return WorkerAnswer::Refused(format!("its folder `{folder}` is not in the project"));
@@ -241,7 +274,7 @@ impl Performer {
         let surroundings = ProcessSurroundings { folder, env, value_folder, spool, masks: None };
         match perform_process(&spec, &surroundings, control, &mut |_, _| {}) {
             Ok(EffectResult::Cancelled) => WorkerAnswer::Cancelled,
-            Ok(result) => WorkerAnswer::Done(self.name.clone(), Box::new(fitting(result, spec.limits))),
+            Ok(result) => self.done(result),
             Err(error) => WorkerAnswer::Refused(error.to_string()),
         }
     }
@@ -259,19 +292,55 @@ impl Performer {
             timing: Timing { started: now, finished: now, elapsed: Duration::ZERO },
             worker: None,
         };
-        WorkerAnswer::Done(self.name.clone(), Box::new(EffectResult::Process(Ok(end))))
+        self.done(EffectResult::Process(Ok(end)))
+    }
+
+    fn done(&self, result: EffectResult) -> WorkerAnswer {
+        WorkerAnswer::Done(Box::new(DoneAct { worker: self.name.clone(), result, values: Vec::new() }))
     }
 
     /// An answer as text, or where that is written if it is too large for a message.
-    fn text_of(&self, answer: &WorkerAnswer) -> String {
-        let text = wire::answer_text(answer);
+    fn text_of(&self, mut answer: WorkerAnswer, control: &Control) -> String {
+        let not_kept = |why: String| {
+            wire::answer_text(&WorkerAnswer::Refused(format!("what it left could not be kept: {why}")))
+        };
+        if let WorkerAnswer::Done(done) = &mut answer
+            && values::has_large(&mut done.result)
+        {
+            let DoneAct { result, values, .. } = &mut **done;
+            match self.patiently(control, |blobs| values::of_result(result, blobs)) {
+                Ok(large) => *values = large,
+                Err(why) => return not_kept(why),
+            }
+        }
+        let text = wire::answer_text(&answer);
         if text.len() <= MOST_INLINE {
             return text;
         }
-        wire::answer_text(&match self.blobs.put(&text) {
-            Ok(blob) => WorkerAnswer::Blob(blob),
-            Err(why) => WorkerAnswer::Refused(format!("what it printed could not be kept: {why}")),
-        })
+        match self.patiently(control, |blobs| blobs.put(text.as_bytes())) {
+            Ok(blob) => wire::answer_text(&WorkerAnswer::Blob(blob)),
+            Err(why) => not_kept(why),
+        }
+    }
+
+    /// Uses the blob store, again and again for a while: what a program did should not be lost because it is out of reach.
+    fn patiently<T>(
+        &self,
+        control: &Control,
+        mut attempt: impl FnMut(&BlobStore) -> Result<T, BlobError>,
+    ) -> Result<T, String> {
+        let began = Instant::now();
+        loop {
+            match attempt(self.blobs()?) {
+                Ok(done) => return Ok(done),
+                Err(BlobError::Unavailable(_))
+                    if began.elapsed() < KEEPING && control.asked() == Asked::Nothing =>
+                {
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                Err(error) => return Err(self.of_store(&error)),
+            }
+        }
     }
 }
 
@@ -280,26 +349,6 @@ impl Drop for Performer {
         // Whatever is left in it is nobody's.
         let _ = std::fs::remove_dir_all(&self.spool);
     }
-}
-
-/// A result that is small enough to travel: one that is not is a failure, never an error, which would have the program
-/// performed again and again.
-fn fitting(mut result: EffectResult, limits: EffectLimits) -> EffectResult {
-    if let EffectResult::Process(Ok(end)) = &mut result {
-        let stdout = end.stdout.as_ref().map_or(0, Vec::len);
-        if stdout.saturating_add(end.stderr.len()) > MOST_TRAVELS {
-            let stream = if stdout >= end.stderr.len() { Stream::Stdout } else { Stream::Stderr };
-            let why = format!(
-                "a worker sends at most {} MiB, and `max_output` allows {} bytes",
-                MOST_TRAVELS >> 20,
-                limits.max_output
-            );
-            end.ending = ProcessEnding::OutputNotKept(stream, why);
-            end.stdout = Ok(Vec::new());
-            end.stderr = Vec::new();
-        }
-    }
-    result
 }
 
 fn now() -> Millis {

@@ -27,6 +27,8 @@ pub struct WorkerSettings {
     pub slots: usize,
     /// The folder of the project, which all machines share.
     pub project: PathBuf,
+    /// The URL of the blob store, when it is not in that folder.
+    pub blobs: Option<String>,
     /// The URL of the admin port of a Restate server, where it registers.
     pub register: Option<String>,
     /// The key that requests must be signed with.

@@ -53,18 +53,22 @@ static AGENT: LazyLock<Agent> = LazyLock::new(|| agent().into());
 static PUBLIC: LazyLock<Agent> =
     LazyLock::new(|| Agent::with_parts(agent(), DefaultConnector::default(), PublicResolver));
 
-fn agent() -> ureq::config::Config {
+/// Connections that trust the certificates of this machine.
+pub fn tls() -> TlsConfig {
     // A certificate that cannot be read is one that is not trusted.
     let found = rustls_native_certs::load_native_certs().certs;
     let trusted: Vec<Certificate<'static>> =
         found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = TlsConfig::builder()
+    TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(&trusted))
         .unversioned_rustls_crypto_provider(provider)
-        .build();
+        .build()
+}
+
+fn agent() -> ureq::config::Config {
     Agent::config_builder()
-        .tls_config(tls)
+        .tls_config(tls())
         .proxy(None)
         .user_agent(concat!("threadline/", env!("CARGO_PKG_VERSION")))
         .http_status_as_error(false)

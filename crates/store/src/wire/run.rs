@@ -83,12 +83,13 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
     })
 }
 
-fn service_value(RemoteService { address, key }: &RemoteService) -> Value {
+fn service_value(RemoteService { address, key, blobs }: &RemoteService) -> Value {
     let key = match key {
         KeySource::File(path) => ("key_file", Value::from(path)),
         KeySource::Variable(name) => ("key_variable", Value::from(name)),
     };
-    Value::record([("address", Value::from(address)), key])
+    let blobs = blobs.as_ref().map(|url| ("blobs", Value::from(url)));
+    Value::record([("address", Value::from(address)), key].into_iter().chain(blobs))
 }
 
 fn read_service(value: &Value) -> FieldResult<RemoteService> {
@@ -98,7 +99,8 @@ fn read_service(value: &Value) -> FieldResult<RemoteService> {
             Some(path) => KeySource::File(path),
             None => KeySource::Variable(reader.text("key_variable")?.into()),
         };
-        Ok(RemoteService { address, key })
+        let blobs = reader.optional_text("blobs")?;
+        Ok(RemoteService { address, key, blobs })
     })
 }
 

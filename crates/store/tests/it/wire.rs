@@ -274,10 +274,12 @@ fn how_a_program_printed_its_output_is_read_as_it_was_written() {
 #[test]
 fn where_programs_run_is_read_as_it_was_written() {
     for key in [KeySource::File("/a/key".into()), KeySource::Variable("KEY".into())] {
-        let on = Some(RemoteService { address: "restate://a:8080".into(), key });
-        let (kind, payload) =
-            wire::encode(&EventKind::RunStarted(RunStarted { on: on.clone(), ..started() }));
-        assert_eq!(read(kind, &payload).on, on);
+        for blobs in [None, Some("s3://bucket/a".into())] {
+            let on = Some(RemoteService { address: "restate://a:8080".into(), key: key.clone(), blobs });
+            let (kind, payload) =
+                wire::encode(&EventKind::RunStarted(RunStarted { on: on.clone(), ..started() }));
+            assert_eq!(read(kind, &payload).on, on);
+        }
     }
 }
 

@@ -1156,6 +1156,9 @@ pub(crate) struct WorkerArguments {
     /// `az://CONTAINER/PREFIX`. Default: the folder `.threadline/blobs` of the project
     #[arg(long, value_name = "URL")]
     pub(crate) blobs: Option<String>,
+    /// The folder for files of projects that are not shared. Default: `threadline-worker` in the user's folder for caches
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cache: Option<PathBuf>,
     /// Register at the Restate server with this admin URL
     #[arg(long, value_name = "URL")]
     pub(crate) register: Option<String>,
@@ -1299,6 +1302,7 @@ impl TestArguments {
             on: None,
             key: KeyArguments::default(),
             blobs: None,
+            bundle: false,
             watch: WatchArguments {
                 jobs: Some(self.jobs.unwrap_or(TEST_JOBS)),
                 trust_store: self.trust_store,
@@ -1402,6 +1406,10 @@ pub(crate) struct RunArguments {
     /// `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. Default: the folder `.threadline/blobs`
     #[arg(long, value_name = "URL", requires = "on")]
     pub(crate) blobs: Option<String>,
+    /// Send workers copies of the project, and apply what programs change in them. Without it, all machines share the
+    /// folder of the project
+    #[arg(long, requires = "blobs")]
+    pub(crate) bundle: bool,
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     #[command(flatten)]

@@ -465,6 +465,8 @@ pub struct RemoteService {
     pub key: KeySource,
     /// The URL of the blob store, when it is not a folder of the store.
     pub blobs: Option<EcoString>,
+    /// Whether programs find a copy of the project, and not the folder that all machines share.
+    pub bundle: bool,
 }
 
 /// Where a key is found; never the key itself.

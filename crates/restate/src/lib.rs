@@ -9,6 +9,7 @@
 //! - [`worker`]: a worker: a supervisor, and the server that performs programs.
 //! - `wire`: what is said between the two.
 //! - `values`: the large values of acts and results.
+//! - `bundle`: the project, for workers that do not have its folder.
 //! - [`blobs`]: a store for what is too large for a message: a folder, or a bucket.
 //!
 //! This is the only crate with an asynchronous runtime: the library of Restate for workers is made of one, and so is that
@@ -17,6 +18,7 @@
 
 pub mod address;
 pub mod blobs;
+mod bundle;
 pub mod key;
 pub mod remote;
 mod values;

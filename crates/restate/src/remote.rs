@@ -22,6 +22,10 @@ use threadline_store::StoreError;
 
 use crate::address::ServerAddress;
 use crate::blobs::{BlobError, BlobStore};
+use crate::bundle::SentBundle;
+use crate::bundle::apply::ApplyError;
+use crate::bundle::project::SentProject;
+use crate::bundle::scan::ScanError;
 use crate::key::SharedKey;
 use crate::values;
 use crate::wire::{self, ActRequest, DoneAct, RequestHead, WorkerAnswer, WorkerRequest};
@@ -78,6 +82,8 @@ pub struct FilesOfWorkers {
     pub store: PathBuf,
     /// The URL of the blob store, when it is not in the folder of the store.
     pub blobs: Option<String>,
+    /// Whether they are sent copies of the project, and share no folder.
+    pub bundle: bool,
 }
 
 /// The folder of blobs in that of the store, where nobody says another place.
@@ -88,6 +94,8 @@ pub struct Remote {
     address: ServerAddress,
     key: SharedKey,
     files: FilesOfWorkers,
+    /// The project, when workers do not share its folder.
+    sent: Option<SentProject>,
     blobs: BlobStore,
     /// Names this process.
     session: String,
@@ -144,7 +152,8 @@ impl Remote {
             message: error.to_string(),
             hint: "`--blobs URL` names a store that coordinator and workers reach".to_owned(),
         })?;
-        let remote = Self { address, key, files, blobs, session, agent };
+        let sent = files.bundle.then(|| SentProject::new(&files.root, &files.store, blobs.clone()));
+        let remote = Self { address, key, files, sent, blobs, session, agent };
         remote.check_server()?;
         remote.check_worker()?;
         let swept = remote.blobs.clone();
@@ -168,9 +177,22 @@ impl Remote {
         })
     }
 
-    /// Has a worker look for a file that only this project has.
+    /// Has a worker look for a file that only this project has, or take a copy of the project.
     fn check_worker(&self) -> Result<(), ConnectError> {
         let elsewhere = |message: String, hint: &str| Err(ConnectError { message, hint: hint.to_owned() });
+        let bundle = match &self.sent {
+            None => None,
+            Some(sent) => Some(sent.send(&self.files.root, None).map_err(|error| {
+                match error {
+                    ScanError::Project(message) => ConnectError {
+                        message: format!("the project cannot be sent to workers: {message}"),
+                        hint: "`--bundle` sends what is in the folder of the project and not ignored by git"
+                            .to_owned(),
+                    },
+                    ScanError::Store(error) => self.not_put(&error),
+                }
+            })?),
+        };
         let FilesOfWorkers { root, store, .. } = &self.files;
         let Ok(inside) = store.strip_prefix(root) else {
             let message = format!("the store `{}` is not in the folder of the project", store.display());
@@ -182,9 +204,15 @@ impl Remote {
             return elsewhere(format!("`{}` cannot be written: {error}", path.display()), "make room for it");
         }
         let text = |text: &str| vec![EffectText::Text(text.to_owned())];
+        let looked_for = inside.join(&name).display().to_string();
         let spec = ProcessSpec {
             program: text("test"),
-            arguments: vec![text("-f"), text(&inside.join(&name).display().to_string())],
+            // The store is not in a copy.
+            arguments: if bundle.is_some() {
+                vec![text("-d"), text(".")]
+            } else {
+                vec![text("-f"), text(&looked_for)]
+            },
             files: Vec::new(),
             env: Vec::new(),
             cwd: None,
@@ -196,14 +224,12 @@ impl Remote {
         let key = EffectKey { at, as_of: 0, attempt: 1, role: Role::Act, exchange: 0 };
         let started = name.clone();
         let values = Vec::new();
-        let request = ActRequest { started, not_after: None, folder: String::new(), key, spec, values };
+        let (not_after, folder) = (None, String::new());
+        let request = ActRequest { started, not_after, folder, key, spec, values, bundle };
         let request = if self.files.blobs.is_some() {
             // So it is tried at once whether both use the same store.
             let put = self.blobs.put(wire::act_text(&request).as_bytes());
-            WorkerRequest::Blob(put.map_err(|error| ConnectError {
-                message: format!("nothing can be put into `{}`: {error}", self.blobs.url()),
-                hint: "the environment of the coordinator says who may use the blob store".to_owned(),
-            })?)
+            WorkerRequest::Blob(put.map_err(|error| self.not_put(&error))?)
         } else {
             WorkerRequest::Act(Box::new(request))
         };
@@ -262,6 +288,13 @@ impl Remote {
         }
     }
 
+    fn not_put(&self, error: &BlobError) -> ConnectError {
+        ConnectError {
+            message: format!("nothing can be put into `{}`: {error}", self.blobs.url()),
+            hint: "the environment of the coordinator says who may use the blob store".to_owned(),
+        }
+    }
+
     fn head(&self, key: &str, once: bool) -> RequestHead {
         RequestHead { once, session: self.session.clone(), key: key.to_owned() }
     }
@@ -275,13 +308,16 @@ impl Remote {
             return Err(refused(message.to_owned()));
         }
         let around = &act.surroundings;
-        let Ok(folder) = around.folder.strip_prefix(&self.files.root) else {
+        // A copy is one of the worktree of an item, where it has one.
+        let root = if self.sent.is_some() { &around.root } else { &self.files.root };
+        let Ok(folder) = around.folder.strip_prefix(root) else {
             let message = format!("its folder `{}` is outside of the project", around.folder.display());
             return Err(refused(message));
         };
         let Some(folder) = folder.to_str() else {
             return Err(refused("the name of its folder is not UTF-8".to_owned()));
         };
+        let bundle = self.bundle(act, watch)?;
         let (mut spec, values) = self.patiently(watch, || values::of_program(act.spec, &self.blobs))?;
         let changes = around.env.changes().map_err(|name| {
             refused(format!("the variable `{}` is not UTF-8, and cannot travel", name.display()))
@@ -295,12 +331,60 @@ impl Remote {
             key: act.key.clone(),
             spec,
             values,
+            bundle,
         };
         let text = wire::act_text(&request);
         if text.len() <= MOST_INLINE {
             return Ok(WorkerRequest::Act(Box::new(request)));
         }
         self.patiently(watch, || self.blobs.put(text.as_bytes())).map(WorkerRequest::Blob)
+    }
+
+    /// The project as it is now, where workers do not share its folder.
+    fn bundle(&self, act: &WorkOrder<'_>, watch: &ActWatch<'_>) -> Result<Option<SentBundle>, NotAsked> {
+        let Some(sent) = &self.sent else { return Ok(None) };
+        let run = act.started.as_str();
+        let sent = self.patiently(watch, || match sent.send(&act.surroundings.root, Some(run)) {
+            Ok(bundle) => Ok(Ok(bundle)),
+            Err(ScanError::Project(why)) => Ok(Err(why)),
+            Err(ScanError::Store(error)) => Err(error),
+        })?;
+        sent.map(Some).map_err(|why| {
+            let message = format!("the project cannot be sent to workers: {why}");
+            NotAsked::Refused(Failure::new(FailureKind::File, message))
+        })
+    }
+
+    /// Makes what an act changed in its copy of the project in the project.
+    fn take_change(&self, act: &WorkOrder<'_>, done: &DoneAct, watch: &ActWatch<'_>) -> Result<(), NotAsked> {
+        let refused = |message: String| NotAsked::Refused(Failure::new(FailureKind::File, message));
+        if done.change.is_empty() {
+            return Ok(());
+        }
+        let Some(sent) = &self.sent else {
+            return Err(refused("the worker changed a copy of the project, and was sent none".to_owned()));
+        };
+        if let [first, more @ ..] = &done.change.left_out[..] {
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            (watch.tell)(format!(
+                "`{first}`{more} stays on worker `{}`: a socket, a pipe or a device is not sent back",
+                done.worker
+            ));
+        }
+        let (root, run) = (&act.surroundings.root, act.started.as_str());
+        let (name, at) = (act_key(act, 0), act.key.at.as_str());
+        let made = self.patiently(watch, || match sent.change(root, run, (&name, at), &done.change) {
+            Ok(()) => Ok(Ok(())),
+            Err(ApplyError::Store(error)) => Err(error),
+            Err(ApplyError::Conflict(what)) => Ok(Err(format!(
+                "what the step wrote is not in the project, because another one wrote the same: {what}; let one run \
+                 after the other, or each write files of its own"
+            ))),
+            Err(ApplyError::Project(why)) => {
+                Ok(Err(format!("what the step wrote cannot be put into the project: {why}")))
+            }
+        })?;
+        made.map_err(refused)
     }
 
     /// Uses the blob store, again and again while it is out of reach: that is nobody's failure.
@@ -460,7 +544,12 @@ impl Workplace for Remote {
                 }
             };
             let why = match answer {
-                WorkerAnswer::Done(done) => return Ok(done_by(&done.worker, done.result)),
+                WorkerAnswer::Done(done) => {
+                    return Ok(match self.take_change(act, &done, watch) {
+                        Ok(()) => done_by(&done.worker, done.result),
+                        Err(why) => why.into(),
+                    });
+                }
                 WorkerAnswer::Refused(why) => {
                     return Ok(refused(format!("the worker refuses it: {why}")));
                 }

@@ -10,6 +10,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
 use crate::blobs::BlobRef;
+use crate::bundle::{BundleChange, SentBundle, change_value, read_change};
 use crate::key::SharedKey;
 use crate::values::LargeValue;
 
@@ -46,6 +47,8 @@ pub(crate) struct ActRequest {
     pub(crate) spec: ProcessSpec,
     /// What of it stands in the blob store.
     pub(crate) values: Vec<LargeValue>,
+    /// The project, where the worker does not share its folder.
+    pub(crate) bundle: Option<SentBundle>,
 }
 
 /// What is read of a request before anybody trusts it: it decides what is recorded of it, and that has to be the same
@@ -84,6 +87,8 @@ pub(crate) struct DoneAct {
     pub(crate) result: EffectResult,
     /// What of it stands in the blob store.
     pub(crate) values: Vec<LargeValue>,
+    /// What it changed in its copy of the project.
+    pub(crate) change: BundleChange,
 }
 
 fn json(value: &Value) -> String {
@@ -183,7 +188,10 @@ fn act_value(act: &ActRequest) -> Value {
         ("folder", act.folder.as_str().into()),
         ("effect", effect),
     ];
-    Value::record(fields.into_iter().chain(values_field(&act.values)))
+    let bundle = act.bundle.as_ref().map(|SentBundle { name, list }| {
+        ("bundle", Value::record([("name", name.as_str().into()), ("list", blob_value(list))]))
+    });
+    Value::record(fields.into_iter().chain(values_field(&act.values)).chain(bundle))
 }
 
 /// A field that is there only where it says something: who does not know it refuses what needs it and nothing else.
@@ -205,8 +213,12 @@ fn read_values(value: Option<&Value>) -> FormResult<Vec<LargeValue>> {
 }
 
 fn read_act(value: &Value) -> FormResult<ActRequest> {
-    let ([started, not_after, folder, effect], [values]) =
-        fields_with(value, ["started", "not_after", "folder", "effect"], ["values"])?;
+    let ([started, not_after, folder, effect], [values, bundle]) =
+        fields_with(value, ["started", "not_after", "folder", "effect"], ["values", "bundle"])?;
+    let bundle = bundle.map(|bundle| {
+        let [name, list] = fields(bundle, ["name", "list"])?;
+        Ok::<_, String>(SentBundle { name: text_of(name, "name")?.to_owned(), list: read_blob(list)? })
+    });
     let (key, effect) = decode_effect(effect).map_err(|error| error.to_string())?;
     let Effect::Process(spec) = effect else { return Err("a worker performs only programs".to_owned()) };
     let not_after =
@@ -218,6 +230,7 @@ fn read_act(value: &Value) -> FormResult<ActRequest> {
         key,
         spec,
         values: read_values(values)?,
+        bundle: bundle.transpose()?,
     })
 }
 
@@ -229,7 +242,8 @@ pub(crate) fn answer_text(answer: &WorkerAnswer) -> String {
                 ("worker", done.worker.as_str().into()),
                 ("result", encode_result(&done.result).unwrap_or_default()),
             ];
-            ("done", Value::record(fields.into_iter().chain(values_field(&done.values))))
+            let change = (!done.change.is_empty()).then(|| ("change", change_value(&done.change)));
+            ("done", Value::record(fields.into_iter().chain(values_field(&done.values)).chain(change)))
         }
         WorkerAnswer::Blob(blob) => ("blob", blob_value(blob)),
         WorkerAnswer::Interrupted(session) => ("interrupted", session.as_str().into()),
@@ -248,11 +262,13 @@ pub(crate) fn read_answer(text: &str) -> FormResult<WorkerAnswer> {
     }
     Ok(match text_of(kind, "kind")? {
         "done" => {
-            let ([worker, result], [values]) = fields_with(what, ["worker", "result"], ["values"])?;
+            let ([worker, result], [values, change]) =
+                fields_with(what, ["worker", "result"], ["values", "change"])?;
             WorkerAnswer::Done(Box::new(DoneAct {
                 worker: text_of(worker, "worker")?.to_owned(),
                 result: decode_result(result).map_err(|error| error.to_string())?,
                 values: read_values(values)?,
+                change: change.map(read_change).transpose()?.unwrap_or_default(),
             }))
         }
         "blob" => WorkerAnswer::Blob(read_blob(what)?),
@@ -263,11 +279,11 @@ pub(crate) fn read_answer(text: &str) -> FormResult<WorkerAnswer> {
     })
 }
 
-fn blob_value(blob: &BlobRef) -> Value {
+pub(crate) fn blob_value(blob: &BlobRef) -> Value {
     Value::record([("hash", blob.hash.as_str().into()), ("length", blob.length.into())])
 }
 
-fn read_blob(value: &Value) -> FormResult<BlobRef> {
+pub(crate) fn read_blob(value: &Value) -> FormResult<BlobRef> {
     let [hash, length] = fields(value, ["hash", "length"])?;
     let length = length.as_i64().and_then(|length| u64::try_from(length).ok());
     Ok(BlobRef {
@@ -277,12 +293,12 @@ fn read_blob(value: &Value) -> FormResult<BlobRef> {
 }
 
 /// The values of an object that has exactly these keys.
-fn fields<'v, const N: usize>(value: &'v Value, keys: [&str; N]) -> FormResult<[&'v Value; N]> {
+pub(crate) fn fields<'v, const N: usize>(value: &'v Value, keys: [&str; N]) -> FormResult<[&'v Value; N]> {
     fields_with(value, keys, []).map(|(found, [])| found)
 }
 
 /// The values of an object that has exactly these keys, and none but these besides.
-fn fields_with<'v, const N: usize, const M: usize>(
+pub(crate) fn fields_with<'v, const N: usize, const M: usize>(
     value: &'v Value,
     keys: [&str; N],
     more: [&str; M],
@@ -299,6 +315,6 @@ fn fields_with<'v, const N: usize, const M: usize>(
     Ok((found, more.map(|key| value.get(key))))
 }
 
-fn text_of<'v>(value: &'v Value, key: &str) -> FormResult<&'v str> {
+pub(crate) fn text_of<'v>(value: &'v Value, key: &str) -> FormResult<&'v str> {
     value.as_str().ok_or_else(|| format!("`{key}` is no text"))
 }

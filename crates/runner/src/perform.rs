@@ -121,6 +121,7 @@ impl LocalDriver<'_, '_> {
     fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> Result<EffectResult, DriveError> {
         let shared = self.shared;
         let surroundings = ProcessSurroundings {
+            root: self.project().root().to_owned(),
             folder: self.project().here().to_owned(),
             env: self.environment(&key.at),
             value_folder: self.value_folder(),

@@ -65,6 +65,8 @@ pub struct WorkOrder<'a> {
 
 /// What is around a program, whoever wants it to run.
 pub struct ProcessSurroundings {
+    /// The project, or the worktree of an item.
+    pub root: PathBuf,
     /// The folder of the run; that of the program is relative to it.
     pub folder: PathBuf,
     /// The environment of the run, with its mark.

@@ -23,6 +23,7 @@ pub(super) fn service(call: &RunArguments) -> Result<Option<RemoteService>, Comm
             address: address.into(),
             key,
             blobs: call.blobs.as_ref().map(EcoString::from),
+            bundle: call.bundle,
         })),
     }
 }
@@ -100,6 +101,7 @@ mod built {
             root: project.root().to_owned(),
             store: project.store(),
             blobs: service.blobs.as_ref().map(ToString::to_string),
+            bundle: service.bundle,
         };
         let remote = Remote::connect(address, key, files);
         let remote = remote.map_err(|error| {
@@ -150,6 +152,7 @@ mod built {
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
             project,
             blobs: call.blobs.clone(),
+            cache: call.cache.clone().unwrap_or_else(worker::usual_cache),
             register: call.register.clone(),
             key: read_key(key)?,
             key_variable: call.key.key_variable.clone(),

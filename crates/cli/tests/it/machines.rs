@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a run that cannot be read fails the test")]
 #![expect(clippy::print_stdout, reason = "how much was repeated is a figure to be read")]
 
+mod bundles;
 mod cluster;
 
 use std::fmt::Write as _;

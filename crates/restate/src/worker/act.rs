@@ -22,6 +22,8 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::WorkerSettings;
 use crate::blobs::{BlobError, BlobStore};
+use crate::bundle::copy::{ContentCache, PrivateCopy, make_folder, remove_all};
+use crate::bundle::{Bundle, BundleChange, SentBundle};
 use crate::key::SharedKey;
 use crate::remote::{BLOBS, CANCEL, MOST_INLINE, PERFORM};
 use crate::values;
@@ -148,6 +150,12 @@ pub(super) struct Performer {
     root: PathBuf,
     /// The blob store, opened when it is needed where it is in the folder of the project.
     blobs: OnceLock<BlobStore>,
+    /// Whether somebody named the store: only then it can be that of a coordinator elsewhere.
+    has_store: bool,
+    /// The folder for the files of projects that are not shared.
+    cache: PathBuf,
+    /// The folder for private copies, which belongs to this worker alone.
+    copies: PathBuf,
     /// The environment of the worker, without its key.
     env: Environment,
     /// The folder for values and large outputs, on this machine.
@@ -156,7 +164,7 @@ pub(super) struct Performer {
 }
 
 impl Performer {
-    pub(super) fn new(settings: &WorkerSettings) -> Result<Self, String> {
+    pub(super) fn new(settings: &WorkerSettings, identity: &str) -> Result<Self, String> {
         let root = settings.project.canonicalize();
         let root = root.map_err(|error| format!("the folder `{}`: {error}", settings.project.display()))?;
         let mut env = Environment::inherited();
@@ -170,6 +178,11 @@ impl Performer {
         if let Some(url) = &settings.blobs {
             let _ = blobs.set(BlobStore::open(url).map_err(|error| error.to_string())?);
         }
+        let copies = settings.cache.join("copies").join(identity);
+        // Whoever listened here before is dead.
+        if copies.exists() {
+            remove_all(&copies);
+        }
         let spool = std::env::temp_dir().join(format!("threadline-worker-{}", uuid::Uuid::new_v4().simple()));
         std::fs::DirBuilder::new()
             .mode(0o700)
@@ -179,6 +192,9 @@ impl Performer {
             key: settings.key.clone(),
             name: settings.name.clone(),
             blobs,
+            has_store: settings.blobs.is_some(),
+            cache: settings.cache.clone(),
+            copies,
             root,
             env,
             spool,
@@ -248,7 +264,7 @@ impl Performer {
     }
 
     fn perform(&self, key: &str, act: ActRequest, control: &Control) -> WorkerAnswer {
-        let ActRequest { started, not_after, folder, key: effect, mut spec, values } = act;
+        let ActRequest { started, not_after, folder, key: effect, mut spec, values, bundle } = act;
         if !values.is_empty() {
             let given = self.blobs().and_then(|blobs| values::into_program(&mut spec, &values, blobs));
             if let Err(why) = given {
@@ -259,6 +275,10 @@ impl Performer {
         if !inside {
             return WorkerAnswer::Refused(format!("its folder `{folder}` is not in the project"));
         }
+        let copy = match bundle.map(|bundle| self.copy(&bundle, control)).transpose() {
+            Ok(copy) => copy,
+            Err(why) => return WorkerAnswer::Refused(why),
+        };
         if let Some(until) = not_after {
             let left = left(until);
             if left.is_zero() {
@@ -270,11 +290,17 @@ impl Performer {
         env.set(ACT_VARIABLE, key);
         env.mark(&started, effect.at.as_str());
         let (value_folder, spool) = (self.spool.clone(), self.spool.clone());
-        let folder = self.root.join(folder);
-        let surroundings = ProcessSurroundings { folder, env, value_folder, spool, masks: None };
+        let root = copy.as_ref().map_or(self.root.as_path(), PrivateCopy::root).to_owned();
+        let folder = root.join(folder);
+        let surroundings = ProcessSurroundings { root, folder, env, value_folder, spool, masks: None };
         match perform_process(&spec, &surroundings, control, &mut |_, _| {}) {
             Ok(EffectResult::Cancelled) => WorkerAnswer::Cancelled,
-            Ok(result) => self.done(result),
+            Ok(result) => {
+                match copy.map(|copy| self.patiently(control, |blobs| copy.change(blobs))).transpose() {
+                    Ok(change) => self.done(result, change.unwrap_or_default()),
+                    Err(why) => WorkerAnswer::Refused(format!("what it wrote could not be kept: {why}")),
+                }
+            }
             Err(error) => WorkerAnswer::Refused(error.to_string()),
         }
     }
@@ -292,11 +318,37 @@ impl Performer {
             timing: Timing { started: now, finished: now, elapsed: Duration::ZERO },
             worker: None,
         };
-        self.done(EffectResult::Process(Ok(end)))
+        self.done(EffectResult::Process(Ok(end)), BundleChange::default())
     }
 
-    fn done(&self, result: EffectResult) -> WorkerAnswer {
-        WorkerAnswer::Done(Box::new(DoneAct { worker: self.name.clone(), result, values: Vec::new() }))
+    fn done(&self, result: EffectResult, change: BundleChange) -> WorkerAnswer {
+        let (worker, values) = (self.name.clone(), Vec::new());
+        WorkerAnswer::Done(Box::new(DoneAct { worker, result, values, change }))
+    }
+
+    /// A private copy of a project.
+    fn copy(&self, sent: &SentBundle, control: &Control) -> Result<PrivateCopy, String> {
+        if !self.has_store {
+            return Err("it has no blob store, and so no way to the files of the project: start it with `--blobs URL`"
+                .to_owned());
+        }
+        own_folder(&self.cache)?;
+        make_folder(&self.copies)?;
+        let cache = ContentCache::open(&self.cache.join("content"))?;
+        let list = self.patiently(control, |blobs| blobs.get(&sent.list))?;
+        let list = String::from_utf8(list).map_err(|error| error.to_string())?;
+        let bundle = Bundle::read(&list)?;
+        self.patiently(control, |blobs| {
+            PrivateCopy::make(&self.copies, &sent.name, bundle.clone(), &cache, blobs, &self.env)
+        })
+    }
+
+    /// Removes what nobody needs any more.
+    pub(super) fn sweep_cache(&self) {
+        let folder = self.cache.join("content");
+        if let (true, Ok(cache)) = (folder.is_dir(), ContentCache::open(&folder)) {
+            cache.sweep();
+        }
     }
 
     /// An answer as text, or where that is written if it is too large for a message.
@@ -349,6 +401,18 @@ impl Drop for Performer {
         // Whatever is left in it is nobody's.
         let _ = std::fs::remove_dir_all(&self.spool);
     }
+}
+
+/// Makes the folder of a cache, or fails if it is somebody else's: what is in it becomes files of projects.
+fn own_folder(folder: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+    make_folder(folder)?;
+    let found = std::fs::metadata(folder).map_err(|error| format!("`{}`: {error}", folder.display()))?;
+    let is_own = found.uid() == rustix::process::getuid().as_raw() && found.mode() & 0o022 == 0;
+    if is_own {
+        return Ok(());
+    }
+    Err(format!("others can write into the cache `{}`: name another folder with `--cache`", folder.display()))
 }
 
 fn now() -> Millis {

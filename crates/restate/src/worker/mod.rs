@@ -29,6 +29,8 @@ pub struct WorkerSettings {
     pub project: PathBuf,
     /// The URL of the blob store, when it is not in that folder.
     pub blobs: Option<String>,
+    /// The folder for files of projects that are not shared.
+    pub cache: PathBuf,
     /// The URL of the admin port of a Restate server, where it registers.
     pub register: Option<String>,
     /// The key that requests must be signed with.
@@ -44,6 +46,13 @@ pub fn machine_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "worker".to_owned() } else { name.to_owned() }
+}
+
+/// The folder for files of projects where nobody says another one.
+pub fn usual_cache() -> PathBuf {
+    let of_user = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = of_user("XDG_CACHE_HOME").or_else(|| of_user("HOME").map(|home| home.join(".cache")));
+    caches.unwrap_or_else(std::env::temp_dir).join("threadline-worker")
 }
 
 impl WorkerSettings {

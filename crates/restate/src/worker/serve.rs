@@ -35,6 +35,9 @@ const ATTEMPTS: u64 = 1_000_000;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 const STREAM_WINDOW: u32 = 16 << 20;
 
+/// The time between two looks for what the cache keeps in vain.
+const BETWEEN_SWEEPS: Duration = Duration::from_hours(1);
+
 /// How long the Restate server has to answer when a worker registers.
 const REGISTERING: Duration = Duration::from_secs(30);
 
@@ -51,7 +54,14 @@ pub fn serve(settings: &WorkerSettings, tell: fn(&str)) -> Result<(), String> {
     process::belong_to(settings.identity(address));
     process::prepare("");
     let mut signals = Signals::new([SIGTERM]).map_err(|error| error.to_string())?;
-    let performer = Arc::new(Performer::new(settings)?);
+    let performer = Arc::new(Performer::new(settings, &settings.identity(address))?);
+    let swept = Arc::clone(&performer);
+    std::thread::spawn(move || {
+        loop {
+            swept.sweep_cache();
+            std::thread::sleep(BETWEEN_SWEEPS);
+        }
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(settings.slots + 8)

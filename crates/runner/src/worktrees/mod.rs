@@ -12,6 +12,7 @@
 //!
 //! It decides nothing about items: not whether they did well, nor whether they are tried again.
 
+mod carried;
 mod error;
 mod git;
 mod names;
@@ -29,6 +30,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use threadline_store::RunId;
 
+pub use carried::{CarriedRepository, RepositoryCarrier};
 pub use error::WorktreeError;
 pub use remains::{RunRemains, UnmergedWork};
 
@@ -485,6 +487,22 @@ pub(crate) fn is_tracked(folder: &Path, environment: &Environment) -> bool {
     let git = Git::new(environment, "");
     let call = git.within(around, "list a tracked file").args(["ls-files", "-z", "--"]).arg(name);
     call.bytes().is_ok_and(|tracked| !tracked.is_empty())
+}
+
+/// What git ignores in a folder, by paths from there; a folder that is ignored as a whole ends with a slash. Where there is
+/// no repository, nothing is ignored.
+pub fn ignored(folder: &Path, environment: &Environment) -> Result<Vec<String>, WorktreeError> {
+    if !folder.ancestors().any(|above| above.join(".git").exists()) {
+        return Ok(Vec::new());
+    }
+    let git = Git::new(environment, "");
+    let call = git.within(folder, "list what is ignored");
+    let listed = call
+        .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", "--", "."])
+        .bytes()?;
+    let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    // A name that is no text is ignored by nobody, and told about where it is met.
+    Ok(names.filter_map(|name| std::str::from_utf8(name).ok()).map(str::to_owned).collect())
 }
 
 /// The last part of a name of a branch, behind `refs/heads/`.

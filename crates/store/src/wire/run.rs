@@ -83,13 +83,14 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
     })
 }
 
-fn service_value(RemoteService { address, key, blobs }: &RemoteService) -> Value {
+fn service_value(RemoteService { address, key, blobs, bundle }: &RemoteService) -> Value {
     let key = match key {
         KeySource::File(path) => ("key_file", Value::from(path)),
         KeySource::Variable(name) => ("key_variable", Value::from(name)),
     };
     let blobs = blobs.as_ref().map(|url| ("blobs", Value::from(url)));
-    Value::record([("address", Value::from(address)), key].into_iter().chain(blobs))
+    let bundle = bundle.then(|| ("bundle", Value::from(true)));
+    Value::record([("address", Value::from(address)), key].into_iter().chain(blobs).chain(bundle))
 }
 
 fn read_service(value: &Value) -> FieldResult<RemoteService> {
@@ -100,7 +101,8 @@ fn read_service(value: &Value) -> FieldResult<RemoteService> {
             None => KeySource::Variable(reader.text("key_variable")?.into()),
         };
         let blobs = reader.optional_text("blobs")?;
-        Ok(RemoteService { address, key, blobs })
+        let bundle = reader.optional("bundle").and_then(Value::as_bool) == Some(true);
+        Ok(RemoteService { address, key, blobs, bundle })
     })
 }
 

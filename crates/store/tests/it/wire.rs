@@ -274,8 +274,11 @@ fn how_a_program_printed_its_output_is_read_as_it_was_written() {
 #[test]
 fn where_programs_run_is_read_as_it_was_written() {
     for key in [KeySource::File("/a/key".into()), KeySource::Variable("KEY".into())] {
-        for blobs in [None, Some("s3://bucket/a".into())] {
-            let on = Some(RemoteService { address: "restate://a:8080".into(), key: key.clone(), blobs });
+        for (blobs, bundle) in
+            [(None, false), (Some("s3://bucket/a".into()), false), (Some("x".into()), true)]
+        {
+            let (address, key) = ("restate://a:8080".into(), key.clone());
+            let on = Some(RemoteService { address, key, blobs, bundle });
             let (kind, payload) =
                 wire::encode(&EventKind::RunStarted(RunStarted { on: on.clone(), ..started() }));
             assert_eq!(read(kind, &payload).on, on);

@@ -110,6 +110,41 @@ impl Cluster {
         worker
     }
 
+    /// Starts a worker that sees no folder but its own, which is empty, and the blob store.
+    pub(super) fn lone_worker(&self, name: &str, slots: usize, blobs: &str) -> Worker {
+        self.lone_worker_with(name, slots, blobs, &[])
+    }
+
+    /// The same, with more variables in its environment.
+    pub(super) fn lone_worker_with(
+        &self,
+        name: &str,
+        slots: usize,
+        blobs: &str,
+        variables: &[(&str, &str)],
+    ) -> Worker {
+        let own = self.folder.join(format!("worker-{name}"));
+        std::fs::create_dir_all(own.join("empty")).expect("a folder");
+        let port = free_port();
+        let mut command = Worker::command(&own.join("empty"), name, port, slots, self.key());
+        command.args(["--blobs", blobs]).arg("--cache").arg(own.join("cache"));
+        let worker = Worker::of(command, port, variables);
+        self.balancer.add(port);
+        worker
+    }
+
+    /// A blob store in a folder of the cluster.
+    pub(super) fn blobs(&self) -> String {
+        format!("file://{}", self.folder.join("blobs").display())
+    }
+
+    /// What all workers that see only their own folder keep there between acts.
+    pub(super) fn copies(&self) -> Vec<PathBuf> {
+        let inside = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let workers = inside(self.folder.clone()).map(|entry| entry.path().join("cache/copies"));
+        workers.flat_map(inside).flat_map(|worker| inside(worker.path())).map(|entry| entry.path()).collect()
+    }
+
     /// Lets nobody be sent to a worker any more.
     pub(super) fn forget(&self, worker: &Worker) {
         self.balancer.remove(worker.port);
@@ -250,10 +285,14 @@ pub(super) struct Worker {
 
 impl Worker {
     fn start(project: &Path, name: &str, port: u16, slots: usize, key: &str) -> Self {
+        Self::of(Self::command(project, name, port, slots, key), port, &[])
+    }
+
+    fn command(project: &Path, name: &str, port: u16, slots: usize, key: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
         command.args(["worker", "--listen", &format!("127.0.0.1:{port}"), "--name", name, "--key-file", key]);
         command.args(["--slots", &slots.to_string()]).arg("--dir").arg(project);
-        Self::of(command, port)
+        command
     }
 
     /// Starts a worker that registers by itself.
@@ -262,11 +301,12 @@ impl Worker {
         let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
         command.args(["worker", "--listen", &format!("127.0.0.1:{port}"), "--name", "alone"]);
         command.args(["--key-file", key, "--register", admin, "--slots", "2"]).arg("--dir").arg(project);
-        Self::of(command, port)
+        Self::of(command, port, &[])
     }
 
-    fn of(mut command: Command, port: u16) -> Self {
+    fn of(mut command: Command, port: u16, variables: &[(&str, &str)]) -> Self {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.envs(variables.iter().copied());
         // What the coordinators of these tests have, too: examples must do the same there and here.
         command.envs([("HOME", "/home/user"), ("GREETING", "hello"), ("NO_COLOR", "1")]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

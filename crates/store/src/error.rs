@@ -31,6 +31,14 @@ pub enum StoreError {
     Busy { run: RunId, pid: Option<u32> },
     /// Another process appended to a run that this one drives: its lease was removed by hand.
     Overtaken { run: RunId },
+    /// Another process drives a run that is kept elsewhere: it was faster, and may be on another machine.
+    Fenced { run: RunId, by: Option<String> },
+    /// What is kept elsewhere of a run cannot be trusted.
+    DamagedSegments { run: RunId, what: String },
+    /// What is kept elsewhere of a run, and what is here, went on in two ways from this event on; 0 is its beginning.
+    Forked { run: RunId, seq: Seq },
+    /// What is kept elsewhere of a run cannot be read or written now.
+    ReplicaUnavailable { run: RunId, why: String },
     /// The id of a new run is taken.
     RunExists { run: RunId },
     /// No run has this id or prefix.
@@ -75,6 +83,16 @@ impl StoreError {
             }
             Self::Busy { .. } => "wait until it ends, or stop that process first",
             Self::Overtaken { .. } => "files in `.threadline/leases` keep processes apart: leave them there",
+            Self::Fenced { .. } => "it goes on there; nothing is lost, and this process has ended its part",
+            Self::DamagedSegments { .. } => {
+                "restore the blob store from a copy; what is there is not changed"
+            }
+            Self::Forked { .. } => {
+                "the blob store was restored from an older copy, or this store was; remove the one that is wrong"
+            }
+            Self::ReplicaUnavailable { .. } => {
+                "when the blob store is there again, `threadline resume` goes on"
+            }
             Self::NoSuchRun { name } if name == LAST => "`threadline run FILE` starts one",
             Self::NoSuchRun { .. } => "`threadline runs` lists them",
             Self::Ambiguous { .. } => "give more of the id",
@@ -145,6 +163,19 @@ impl fmt::Display for StoreError {
             Self::Busy { run, pid: None } => write!(f, "another process drives run `{run}`"),
             Self::Overtaken { run } => {
                 write!(f, "another process drives run `{run}`, too: the lease of this one was removed")
+            }
+            Self::Fenced { run, by: Some(by) } => {
+                write!(f, "another coordinator, `{}`, drives run `{run}` now", by.escape_debug())
+            }
+            Self::Fenced { run, by: None } => write!(f, "another coordinator drives run `{run}` now"),
+            Self::DamagedSegments { run, what } => {
+                write!(f, "run `{run}` cannot be read from the blob store: {what}")
+            }
+            Self::Forked { run, seq } => {
+                write!(f, "run `{run}` is not the same here and in the blob store, from event {seq} on")
+            }
+            Self::ReplicaUnavailable { run, why } => {
+                write!(f, "the blob store of run `{run}` cannot be used: {why}")
             }
             Self::RunExists { run } => write!(f, "a run `{run}` already exists"),
             Self::NoSuchRun { name } if name == LAST => f.write_str("the project has no run yet"),

@@ -8,6 +8,8 @@ use crate::error::StoreError;
 pub enum WritePoint {
     /// The commit of this number is about to be made: nothing of it is on disk.
     Before(u64),
+    /// The segment of the commit of this number is kept elsewhere: nothing of it is on disk here.
+    Shipped(u64),
     /// The commit of this number is on disk, and no waiting thread has been woken.
     After(u64),
 }
@@ -41,6 +43,10 @@ impl Faults {
     pub(crate) fn before_commit(&mut self) -> Result<(), StoreError> {
         self.commits += 1;
         self.ask(WritePoint::Before(self.commits))
+    }
+
+    pub(crate) fn after_shipping(&mut self) -> Result<(), StoreError> {
+        self.ask(WritePoint::Shipped(self.commits))
     }
 
     pub(crate) fn after_commit(&mut self) -> Result<(), StoreError> {

@@ -50,6 +50,7 @@ mod project_locks;
 mod queue;
 mod reader;
 mod removal;
+mod replica;
 mod schema;
 mod spool_folder;
 mod store;
@@ -69,6 +70,10 @@ pub use project_locks::{LockConflict, LockRequest, LockTarget, ProjectLocks};
 pub use queue::StoreStats;
 pub use reader::{EventMark, JournalReader, StoredEvents};
 pub use removal::RunsRemoved;
+pub use replica::{
+    MemorySegments, ReplicaNotice, ReplicaWatch, SegmentCreation, SegmentEnd, SegmentError, SegmentNumber,
+    SegmentStore,
+};
 pub use store::{Lease, Store, StoreOptions, Ticket};
 pub use stored_event::{EventDraft, NewRun, RunInfo, StoredEvent};
 pub use sweep::StoreSweep;

@@ -34,9 +34,24 @@ pub struct StoreStats {
 
 /// One thing to write.
 pub(crate) enum WriteJob {
-    Run { run: NewRun, number: Arc<OnceLock<i64>> },
-    Events { run: Arc<LeasedRun>, events: Vec<(EventDraft, Hash)>, head: RunHead },
-    Value { hash: Hash, data: Vec<u8> },
+    Run {
+        run: NewRun,
+        number: Arc<OnceLock<i64>>,
+    },
+    Events {
+        run: Arc<LeasedRun>,
+        events: Vec<(EventDraft, Hash)>,
+        head: RunHead,
+    },
+    Value {
+        hash: Hash,
+        data: Vec<u8>,
+    },
+    /// A value that is a file by now. It is said only where it is kept elsewhere, too.
+    LargeValue {
+        hash: Hash,
+        length: u64,
+    },
     Change(Box<StoreChange>),
 }
 
@@ -74,12 +89,20 @@ pub(crate) enum WriterTurn {
     Sync,
 }
 
+impl LeasedRun {
+    /// A run with this many events, all of them on disk.
+    pub(crate) fn new(id: RunId, number: i64, root: Hash, events: Seq) -> Self {
+        Self { id, number, root, written: AtomicU64::new(events), synced: AtomicU64::new(events) }
+    }
+}
+
 impl WriteJob {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Run { run, .. } => run.name.len() + run.file.len(),
             Self::Events { events, .. } => events.iter().map(|(draft, _)| draft.bytes()).sum(),
             Self::Value { data, .. } => data.len(),
+            Self::LargeValue { .. } => size_of::<Hash>(),
             Self::Change(_) => CHANGE_BYTES,
         }
     }
@@ -89,7 +112,7 @@ impl WriteJob {
         match self {
             Self::Run { .. } => true,
             Self::Change(change) => change.is_counted,
-            Self::Events { .. } | Self::Value { .. } => false,
+            Self::Events { .. } | Self::Value { .. } | Self::LargeValue { .. } => false,
         }
     }
 
@@ -340,7 +363,7 @@ impl Queue {
         for job in group {
             state.stats.bytes += job.bytes() as u64;
             match job {
-                WriteJob::Run { .. } | WriteJob::Change(_) => {}
+                WriteJob::Run { .. } | WriteJob::Change(_) | WriteJob::LargeValue { .. } => {}
                 WriteJob::Events { run, events, head } => {
                     state.stats.events += events.len() as u64;
                     run.written.store(head.events, Ordering::Release);

@@ -242,14 +242,9 @@ impl JournalReader {
 
     /// The row of a run. All rows are counted before a run is reported as missing.
     pub(crate) fn row(&self, run: &RunId) -> Result<RunRow, StoreError> {
-        let query = format!("SELECT {RUN_COLUMNS} FROM run WHERE id = ?1");
-        let found = {
-            let connection = locked(&self.connection);
-            let mut query = connection.prepare_cached(&query)?;
-            query.query_row([run.as_str()], |row| Ok(RunRow::read(row))).optional()?
-        };
+        let found = read_row(&locked(&self.connection), run)?;
         match found {
-            Some(row) => row,
+            Some(row) => Ok(row),
             None => match self.rows()?.into_iter().find(|row| row.run.id == *run) {
                 Some(_) => Err(StoreError::damaged(format!("run `{run}` is not in its index"))),
                 None => Err(StoreError::NoSuchRun { name: run.to_string() }),
@@ -302,12 +297,8 @@ impl JournalReader {
         if last >= row.head.events {
             return Ok(row.head.hash);
         }
-        let connection = locked(&self.connection);
-        let mut query = connection.prepare_cached("SELECT hash FROM event WHERE id = ?1")?;
-        let hash = query.query_row([event_id(row.number, last)?], |row| read_hash(row, 0)).optional()?;
-        drop(query);
-        drop(connection);
-        hash.flatten().ok_or_else(|| self.missing(row, last))
+        let hash = read_event_hash(&locked(&self.connection), row, last)?;
+        hash.ok_or_else(|| self.missing(row, last))
     }
 
     /// The next page of events of a run.
@@ -337,6 +328,24 @@ pub(crate) fn read_rows(connection: &Connection) -> Result<Vec<RunRow>, StoreErr
         return Ok(rows);
     }
     Err(StoreError::damaged(format!("{} of {left} runs are there", rows.len())))
+}
+
+/// The row of a run, if there is one.
+pub(crate) fn read_row(connection: &Connection, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+    let query = format!("SELECT {RUN_COLUMNS} FROM run WHERE id = ?1");
+    let mut query = connection.prepare_cached(&query)?;
+    query.query_row([run.as_str()], |row| Ok(RunRow::read(row))).optional()?.transpose()
+}
+
+/// The hash of an event of a run, if it is there.
+pub(crate) fn read_event_hash(
+    connection: &Connection,
+    row: &RunRow,
+    seq: Seq,
+) -> Result<Option<Hash>, StoreError> {
+    let mut query = connection.prepare_cached("SELECT hash FROM event WHERE id = ?1")?;
+    let hash = query.query_row([event_id(row.number, seq)?], |row| read_hash(row, 0)).optional()?;
+    Ok(hash.flatten())
 }
 
 /// How many runs there were, or were removed.

@@ -1,9 +1,7 @@
 //! The store: which process may append to which run, and what must be on disk at which time.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -18,6 +16,7 @@ use crate::names::{Hash, RunId, Seq};
 use crate::project_locks::{LockConflict, LockRequest, ProjectLocks};
 use crate::queue::{LeasedRun, Queue, StoreStats, WriteJob};
 use crate::reader::JournalReader;
+use crate::replica::ReplicaCell;
 use crate::spool_folder::SpoolFolder;
 use crate::stored_event::{EventDraft, NewRun, RunHead};
 use crate::value::{self, Spool};
@@ -58,6 +57,7 @@ pub struct Store {
     spool_folder: Option<Arc<SpoolFolder>>,
     reader: JournalReader,
     pub(crate) queue: Arc<Queue>,
+    replica: ReplicaCell,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -94,17 +94,24 @@ impl Store {
         let queue = Arc::new(Queue::new(options.group, options.later));
         let spool_folder = spool_folder.map(Arc::new);
         let reader = JournalReader::at(location.clone())?;
+        let replica = ReplicaCell::default();
         let writer = JournalWriter {
             connection,
             log: location.log_file()?,
             queue: queue.clone(),
             spool_folder: spool_folder.clone(),
+            replica: replica.clone(),
             #[cfg(feature = "testing")]
             faults: Faults::new(options.fault),
         };
         let writer = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run());
         let writer = writer.map_err(|error| StoreError::Io { what: error.to_string() })?;
-        Ok(Self { location, spool_folder, reader, queue, writer: Some(writer) })
+        Ok(Self { location, spool_folder, reader, queue, replica, writer: Some(writer) })
+    }
+
+    /// Where the run is kept that is kept elsewhere, too.
+    pub(crate) fn replica(&self) -> &ReplicaCell {
+        &self.replica
     }
 
     /// The reader of this journal.
@@ -144,8 +151,7 @@ impl Store {
     }
 
     fn lease_run(&self, hold: LeaseHold, id: RunId, number: i64, root: Hash, head: RunHead) -> Lease {
-        let (written, synced) = (AtomicU64::new(head.events), AtomicU64::new(head.events));
-        let run = LeasedRun { id, number, root, written, synced };
+        let run = LeasedRun::new(id, number, root, head.events);
         Lease {
             queue: self.queue.clone(),
             run: Arc::new(run),
@@ -171,7 +177,8 @@ impl Store {
 
     /// A value that will be written piece by piece.
     pub fn spool(&self) -> Spool {
-        Spool::new(self.location.clone(), self.spool_folder.clone(), self.queue.clone())
+        let (location, folder) = (self.location.clone(), self.spool_folder.clone());
+        Spool::new(location, folder, self.queue.clone(), self.replica.clone())
     }
 
     /// The folder for files that only this process and its children use. No other process removes anything in it while
@@ -298,16 +305,10 @@ impl Lease {
 fn chain(end: &RunHead, drafts: Vec<EventDraft>) -> (RunHead, Vec<(EventDraft, Hash)>) {
     let mut head = end.clone();
     let chained = drafts.into_iter().map(|draft| {
-        head.events += 1;
-        head.hash = draft.chained(&head.hash, head.events);
+        head.advance(&draft);
         (draft, head.hash)
     });
-    let events: Vec<_> = chained.collect();
-    if let Some((draft, _)) = events.last() {
-        head.last_kind.clone_from(&draft.kind);
-    }
-    let status = events.iter().rev().find_map(|(draft, _)| draft.status.clone());
-    head.status = status.unwrap_or_else(|| std::mem::replace(&mut head.status, Cow::Borrowed("")));
+    let events = chained.collect();
     (head, events)
 }
 

@@ -159,6 +159,16 @@ impl RunHead {
         Self { events: 0, hash: run.root(), last_kind: "".into(), status: "".into() }
     }
 
+    /// Goes on by one event.
+    pub(crate) fn advance(&mut self, draft: &EventDraft) {
+        self.events += 1;
+        self.hash = draft.chained(&self.hash, self.events);
+        self.last_kind.clone_from(&draft.kind);
+        if let Some(status) = &draft.status {
+            self.status.clone_from(status);
+        }
+    }
+
     /// A hash over the whole row of a run, so that damage to it is noticed.
     pub(crate) fn seal(&self, root: &Hash, number: i64) -> Hash {
         let mut hasher = blake3::Hasher::new();

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use threadline_engine::execute::Durability;
 
 use crate::error::StoreError;
-use crate::location::{JournalLocation, create_folders, sync_folder};
+use crate::location::{JournalLocation, create_folders, locked, sync_folder};
 use crate::names::Hash;
 use crate::queue::{Queue, WriteJob};
+use crate::replica::ReplicaCell;
 use crate::spool_folder::SpoolFolder;
 
 /// The maximum size of values in the table, in bytes.
@@ -28,6 +29,8 @@ pub struct Spool {
     /// Where the file is made; none in memory.
     folder: Option<Arc<SpoolFolder>>,
     queue: Arc<Queue>,
+    /// Where a large value is kept, too.
+    replica: ReplicaCell,
     hasher: blake3::Hasher,
     start: Vec<u8>,
     file: Option<SpoolFile>,
@@ -39,9 +42,10 @@ impl Spool {
         location: JournalLocation,
         folder: Option<Arc<SpoolFolder>>,
         queue: Arc<Queue>,
+        replica: ReplicaCell,
     ) -> Self {
         let (hasher, start) = (blake3::Hasher::new(), Vec::new());
-        Self { location, folder, queue, hasher, start, file: None, length: 0 }
+        Self { location, folder, queue, replica, hasher, start, file: None, length: 0 }
     }
 
     /// The number of bytes so far.
@@ -54,7 +58,16 @@ impl Spool {
         self.queue.check_usable()?;
         let hash = Hash::from(self.hasher.finalize());
         match self.file.take() {
-            Some(file) => file.keep(&self.location, self.folder.as_deref(), &hash)?,
+            Some(file) => {
+                let path = file.keep(&self.location, self.folder.as_deref(), &hash)?;
+                let replica = locked(&self.replica).clone();
+                if let Some(replica) = replica {
+                    let open = || File::open(&path).map_err(|error| StoreError::io(&path, &error));
+                    replica.keep_value(&hash, self.length, open)?;
+                    let kept = WriteJob::LargeValue { hash, length: self.length };
+                    self.queue.push(kept, Durability::Later)?;
+                }
+            }
             None => {
                 self.queue.push(WriteJob::Value { hash, data: self.start }, Durability::Later)?;
             }
@@ -124,13 +137,13 @@ impl SpoolFile {
         self.file.write_all(bytes).map_err(|error| StoreError::io(&self.path, &error))
     }
 
-    /// Makes this the file of the value with this hash.
+    /// Makes this the file of the value with this hash, and returns where that is.
     fn keep(
         mut self,
         location: &JournalLocation,
         spool_folder: Option<&SpoolFolder>,
         hash: &Hash,
-    ) -> Result<(), StoreError> {
+    ) -> Result<PathBuf, StoreError> {
         let path = location.value_file(hash).ok_or(StoreError::NoSuchValue { hash: *hash })?;
         let folder = path.parent().map(PathBuf::from).unwrap_or_default();
         create_folders(&folder)?;
@@ -143,7 +156,8 @@ impl SpoolFile {
         }
         self.is_kept = true;
         // The folder of values, and the one above it, may be new as well.
-        folder.ancestors().take(3).try_for_each(sync_folder)
+        folder.ancestors().take(3).try_for_each(sync_folder)?;
+        Ok(path)
     }
 }
 

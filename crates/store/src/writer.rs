@@ -1,5 +1,7 @@
 //! The one thread that writes: it takes a group of jobs, writes them in one transaction, and wakes those who wait.
 //!
+//! Where the run is kept elsewhere, too, a group is kept there first: see `replica`.
+//!
 //! A transaction is handed to the operating system when it is committed, and is on disk when the log was synced after
 //! it. A transaction that begins when all before it are on disk says so by a mark, so that a damaged log can be told
 //! from one that a power loss tore: see `log_check`.
@@ -17,6 +19,7 @@ use crate::location::{SharedConnection, leave_open, locked};
 use crate::log_file::LogFile;
 use crate::names::{Hash, Seq};
 use crate::queue::{LeasedRun, Queue, WriteJob, WriterTurn};
+use crate::replica::ReplicaCell;
 use crate::schema;
 use crate::spool_folder::SpoolFolder;
 use crate::stored_event::{EventDraft, NewRun, RunHead};
@@ -40,6 +43,8 @@ pub(crate) struct JournalWriter {
     pub(crate) queue: Arc<Queue>,
     /// Where the values are named that this process stores; none in memory.
     pub(crate) spool_folder: Option<Arc<SpoolFolder>>,
+    /// Where a group is kept before it is written here.
+    pub(crate) replica: ReplicaCell,
     #[cfg(feature = "testing")]
     pub(crate) faults: Faults,
 }
@@ -82,6 +87,12 @@ impl JournalWriter {
     fn commit(&mut self, group: &[WriteJob]) -> Result<(), StoreError> {
         #[cfg(feature = "testing")]
         self.faults.before_commit()?;
+        let replica = locked(&self.replica).clone();
+        let _was_shipped = replica.map_or(Ok(false), |replica| replica.ship(group))?;
+        #[cfg(feature = "testing")]
+        if _was_shipped {
+            self.faults.after_shipping()?;
+        }
         let spool_folder = self.spool_folder.as_deref();
         write_group(&locked(&self.connection), self.log.as_mut(), spool_folder, group)?;
         #[cfg(feature = "testing")]
@@ -163,6 +174,7 @@ fn write_group(
                 heads.entry(run.number).or_insert((run, first - 1, head)).2 = head;
             }
             WriteJob::Value { hash, data } => insert_value(&transaction, hash, data)?,
+            WriteJob::LargeValue { .. } => {}
             WriteJob::Change(change) => (change.perform)(&transaction)?,
         }
     }
@@ -179,7 +191,7 @@ fn data_version(connection: &Connection) -> Result<i64, StoreError> {
 }
 
 /// The number of the new run, or `None` when its id is taken.
-fn insert_run(connection: &Connection, run: &NewRun) -> Result<Option<i64>, StoreError> {
+pub(crate) fn insert_run(connection: &Connection, run: &NewRun) -> Result<Option<i64>, StoreError> {
     let count = "SELECT value FROM meta WHERE name = 'runs'";
     let number = 1 + connection.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))?;
     let head = RunHead::of(run);
@@ -204,7 +216,7 @@ fn insert_run(connection: &Connection, run: &NewRun) -> Result<Option<i64>, Stor
     Ok(Some(number))
 }
 
-fn insert_events(
+pub(crate) fn insert_events(
     connection: &Connection,
     run: &LeasedRun,
     first: Seq,
@@ -229,7 +241,7 @@ fn insert_value(connection: &Connection, hash: &Hash, data: &[u8]) -> Result<(),
     Ok(())
 }
 
-fn update_run(
+pub(crate) fn update_run(
     connection: &Connection,
     run: &LeasedRun,
     before: Seq,

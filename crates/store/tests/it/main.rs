@@ -6,4 +6,5 @@ mod fixture;
 mod journal;
 mod processes;
 mod random;
+mod replica;
 mod wire;

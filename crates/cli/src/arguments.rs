@@ -686,6 +686,22 @@ pub(crate) struct StoredRunArguments {
     /// The run: its id, a prefix of it, or `last`
     #[arg(value_name = "RUN", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) kept: KeptArguments,
+}
+
+/// Where runs are kept that were started on any machine.
+#[derive(Args, Clone, Default)]
+pub(crate) struct KeptArguments {
+    /// Ask this Restate server which runs of the blob store workers drive: `restate://HOST:PORT`
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) on: Option<String>,
+    /// Take runs from this blob store, whichever machine they were started on: `file:///FOLDER`, `s3://BUCKET/PREFIX`,
+    /// `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`
+    #[arg(long, value_name = "URL")]
+    pub(crate) blobs: Option<String>,
+    #[command(flatten)]
+    pub(crate) key: KeyArguments,
 }
 
 /// The status of a run.
@@ -742,6 +758,8 @@ pub(crate) struct RunsArguments {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) kept: KeptArguments,
 }
 
 /// How runs are removed.
@@ -1281,6 +1299,10 @@ impl TestArguments {
             failed: false,
             edited: false,
             confirm: ConfirmArguments { dry_run: false, yes: false },
+            detach: false,
+            kept: KeptArguments::default(),
+            journal: None,
+            since: None,
             watch: WatchArguments {
                 jobs: self.jobs,
                 trust_store: self.trust_store,
@@ -1303,6 +1325,8 @@ impl TestArguments {
             key: KeyArguments::default(),
             blobs: None,
             bundle: false,
+            replicate: false,
+            detach: false,
             watch: WatchArguments {
                 jobs: Some(self.jobs.unwrap_or(TEST_JOBS)),
                 trust_store: self.trust_store,
@@ -1410,6 +1434,12 @@ pub(crate) struct RunArguments {
     /// folder of the project
     #[arg(long, requires = "blobs")]
     pub(crate) bundle: bool,
+    /// Keep the journal in the blob store, too: the run goes on elsewhere if the disk of this machine is lost
+    #[arg(long, requires = "blobs")]
+    pub(crate) replicate: bool,
+    /// Hand the run over to the workers, one of which drives it, and print its id. The journal is in the blob store
+    #[arg(long, requires = "blobs", conflicts_with_all = DRIVEN_HERE)]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     #[command(flatten)]
@@ -1437,12 +1467,26 @@ pub(crate) struct ResumeArguments {
     pub(crate) edited: bool,
     #[command(flatten)]
     pub(crate) confirm: ConfirmArguments,
+    /// Hand the run over to the workers, one of which drives it from now on
+    #[arg(long, conflicts_with_all = DRIVEN_HERE, conflicts_with_all = ["in_flight", "budget", "edited", "jobs"])]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) kept: KeptArguments,
+    /// The folder of the journal, where a worker drives the run
+    #[arg(long, value_name = "FOLDER", hide = true, requires = "blobs")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Do nothing if the run has stopped behind this event
+    #[arg(long, value_name = "EVENT", hide = true, requires = "journal")]
+    pub(crate) since: Option<u64>,
     #[command(flatten)]
     pub(crate) watch: WatchArguments,
     /// The run: its id, a prefix of it, or `last`
     #[arg(value_name = "RUN", default_value = "last", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: String,
 }
+
+/// What only a process can do that drives a run itself.
+const DRIVEN_HERE: [&str; 6] = ["verbose", "trace_variables", "wait", "json", "stats", "report"];
 
 /// What happens after the plan of a run is printed that keeps results of another one.
 #[derive(Args)]

@@ -467,6 +467,8 @@ pub struct RemoteService {
     pub blobs: Option<EcoString>,
     /// Whether programs find a copy of the project, and not the folder that all machines share.
     pub bundle: bool,
+    /// Whether the journal is kept in that blob store, too, before it is written here.
+    pub replicated: bool,
 }
 
 /// Where a key is found; never the key itself.

@@ -52,12 +52,12 @@ impl SharedKey {
         Ok(Self(block))
     }
 
-    fn mac(&self, text: &str) -> Hmac<Sha256> {
-        Hmac::<Sha256>::new(&self.0.into()).chain_update(text.as_bytes())
+    fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
+        Hmac::<Sha256>::new(&self.0.into()).chain_update(text)
     }
 
     /// What proves that a text comes from somebody with this key.
-    pub(crate) fn sign(&self, text: &str) -> String {
+    pub(crate) fn sign(&self, text: &[u8]) -> String {
         use std::fmt::Write as _;
         let bytes = self.mac(text).finalize().into_bytes();
         bytes.iter().fold(String::new(), |mut hex, byte| {
@@ -67,7 +67,7 @@ impl SharedKey {
     }
 
     /// Whether a text was signed with this key. It takes the same time wherever the two differ.
-    pub(crate) fn has_signed(&self, text: &str, signature: &str) -> bool {
+    pub(crate) fn has_signed(&self, text: &[u8], signature: &str) -> bool {
         let digits = signature.as_bytes().chunks(2);
         let bytes: Option<Vec<u8>> =
             digits.map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).collect();
@@ -83,12 +83,12 @@ mod tests {
     fn only_the_same_key_and_text_are_accepted() {
         let key = SharedKey::of_bytes(b" 0123456789abcdef\n").unwrap();
         let other = SharedKey::of_bytes(b"0123456789abcdeg").unwrap();
-        let signature = key.sign("text");
-        assert!(key.has_signed("text", &signature));
-        assert!(!key.has_signed("texu", &signature));
-        assert!(!other.has_signed("text", &signature));
+        let signature = key.sign(b"text");
+        assert!(key.has_signed(b"text", &signature));
+        assert!(!key.has_signed(b"texu", &signature));
+        assert!(!other.has_signed(b"text", &signature));
         for wrong in ["", "x", "00", &signature[1..], "é0"] {
-            assert!(!key.has_signed("text", wrong));
+            assert!(!key.has_signed(b"text", wrong));
         }
         assert_eq!(SharedKey::of_bytes(b"short").unwrap_err(), "has 5 bytes, and must have at least 16");
         assert_eq!(format!("{key:?}"), "SharedKey(..)");

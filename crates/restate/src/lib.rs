@@ -7,6 +7,8 @@
 //! - [`key`]: the key that requests are signed with.
 //! - [`remote`]: the [`Workplace`](threadline_runner::workplace::Workplace) of a coordinator.
 //! - [`worker`]: a worker: a supervisor, and the server that performs programs.
+//! - [`segments`]: the journals of runs in a blob store.
+//! - [`detached`]: runs that workers coordinate.
 //! - `wire`: what is said between the two.
 //! - `values`: the large values of acts and results.
 //! - `bundle`: the project, for workers that do not have its folder.
@@ -19,8 +21,10 @@
 pub mod address;
 pub mod blobs;
 mod bundle;
+pub mod detached;
 pub mod key;
 pub mod remote;
+pub mod segments;
 mod values;
 mod wire;
 pub mod worker;

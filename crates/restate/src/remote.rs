@@ -135,14 +135,7 @@ impl Remote {
         key: SharedKey,
         files: FilesOfWorkers,
     ) -> Result<Self, ConnectError> {
-        let agent = ureq::Agent::config_builder()
-            .proxy(None)
-            .user_agent(concat!("threadline/", env!("CARGO_PKG_VERSION")))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .timeout_connect(Some(SHORT))
-            .build()
-            .into();
+        let agent = agent_for_server();
         let session = uuid::Uuid::new_v4().simple().to_string();
         let blobs = match &files.blobs {
             Some(url) => BlobStore::open(url),
@@ -534,6 +527,9 @@ impl Workplace for Remote {
                     return Ok(refused(format!("{message}: {}", first_line(&text))));
                 }
                 Heard::Nothing(why) => return Ok(refused(format!("there is no answer: {why}"))),
+                Heard::Ended if watch.control.asked() == Asked::Abandon => {
+                    return Ok(EffectResult::Cancelled);
+                }
                 Heard::Ended => {
                     if let Err(why) = self.cancel(&key) {
                         (watch.tell)(format!(
@@ -625,13 +621,25 @@ fn wait(pause: Duration, control: &Control) -> bool {
     false
 }
 
-fn first_line(text: &str) -> &str {
+/// What sends requests to a Restate server.
+pub(crate) fn agent_for_server() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .proxy(None)
+        .user_agent(concat!("threadline/", env!("CARGO_PKG_VERSION")))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .timeout_connect(Some(SHORT))
+        .build()
+        .into()
+}
+
+pub(crate) fn first_line(text: &str) -> &str {
     let line = text.lines().next().unwrap_or_default();
     line.char_indices().nth(300).map_or(line, |(end, _)| &line[..end])
 }
 
 /// Sends a message, and reads the whole answer.
-fn post(
+pub(crate) fn post(
     agent: &ureq::Agent,
     url: &str,
     key: Option<&str>,

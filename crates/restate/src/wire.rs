@@ -17,7 +17,7 @@ use crate::values::LargeValue;
 /// The version of what is said.
 const VERSION: i64 = 1;
 
-type FormResult<T> = Result<T, String>;
+pub(crate) type FormResult<T> = Result<T, String>;
 
 /// What a coordinator asks a worker for.
 #[derive(Debug, Clone)]
@@ -91,11 +91,11 @@ pub(crate) struct DoneAct {
     pub(crate) change: BundleChange,
 }
 
-fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     value.to_json(JsonStyle::Compact)
 }
 
-fn parse(text: &str) -> FormResult<Value> {
+pub(crate) fn parse(text: &str) -> FormResult<Value> {
     data::json::read_value(text, &Limits::DEFAULT).map_err(|_| "it is no JSON".to_owned())
 }
 
@@ -107,19 +107,40 @@ pub(crate) fn signed(signer: &SharedKey, head: &RequestHead, request: &WorkerReq
         WorkerRequest::Abandoned => ("abandoned", Value::NULL),
         WorkerRequest::Cancel(invocation) => ("cancel", invocation.as_str().into()),
     };
-    let text = json(&Value::record([
+    let request = Value::record([
         ("key", head.key.as_str().into()),
         ("once", head.once.into()),
         ("session", head.session.as_str().into()),
         ("kind", kind.into()),
         ("what", what),
-    ]));
-    let signature = signer.sign(&text);
+    ]);
+    sealed(signer, &request)
+}
+
+/// The envelope of what is said: its text, the version, and what proves that it comes from somebody with the key.
+pub(crate) fn sealed(signer: &SharedKey, said: &Value) -> String {
+    let text = json(said);
+    let signature = signer.sign(text.as_bytes());
     json(&Value::record([
         ("v", VERSION.into()),
         ("signature", signature.as_str().into()),
         ("text", text.as_str().into()),
     ]))
+}
+
+/// What is said in an envelope, if it was signed with the key.
+pub(crate) fn unsealed(signer: &SharedKey, message: &[u8]) -> FormResult<Value> {
+    let message = std::str::from_utf8(message).map_err(|_| "it is no text".to_owned())?;
+    let message = parse(message)?;
+    let [version, signature, text] = fields(&message, ["v", "signature", "text"])?;
+    if version.as_i64() != Some(VERSION) {
+        return Err(format!("version {} is not known to this worker", json(version)));
+    }
+    let (signature, text) = (text_of(signature, "signature")?, text_of(text, "text")?);
+    if !signer.has_signed(text.as_bytes(), signature) {
+        return Err("it is not signed with the key of this worker".to_owned());
+    }
+    parse(text)
 }
 
 /// The text of a request for a program, when it stands in a file.
@@ -156,17 +177,7 @@ pub(crate) fn named_invocation(message: &[u8]) -> String {
 
 /// The request in a message, if it was signed with the key and for what the server knows it by.
 pub(crate) fn verified(signer: &SharedKey, key: &str, message: &[u8]) -> FormResult<WorkerRequest> {
-    let message = std::str::from_utf8(message).map_err(|_| "it is no text".to_owned())?;
-    let message = parse(message)?;
-    let [version, signature, text] = fields(&message, ["v", "signature", "text"])?;
-    if version.as_i64() != Some(VERSION) {
-        return Err(format!("version {} is not known to this worker", json(version)));
-    }
-    let (signature, text) = (text_of(signature, "signature")?, text_of(text, "text")?);
-    if !signer.has_signed(text, signature) {
-        return Err("it is not signed with the key of this worker".to_owned());
-    }
-    let text = parse(text)?;
+    let text = unsealed(signer, message)?;
     let [signed_for, _, _, kind, what] = fields(&text, ["key", "once", "session", "kind", "what"])?;
     if text_of(signed_for, "key")? != key {
         return Err("it was signed for something else".to_owned());

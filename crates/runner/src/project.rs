@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -27,6 +27,8 @@ pub struct Project {
     here: PathBuf,
     allowed: Vec<PathBuf>,
     store: PathBuf,
+    /// The folder of the journal, where it is not in that of the store.
+    journal: Option<PathBuf>,
 }
 
 /// Why a file could not be used.
@@ -57,13 +59,13 @@ impl Project {
         let marked = |folder: &&Path| folder.join(STORE).is_dir() || folder.join(".git").exists();
         let root = here.ancestors().find(marked).unwrap_or(&here).to_owned();
         let store = root.join(STORE);
-        Ok(Self { root, here, allowed: Vec::new(), store })
+        Ok(Self { root, here, allowed: Vec::new(), store, journal: None })
     }
 
     /// A worktree of the project's repository in its place; the store stays where it is.
     #[must_use]
     pub fn in_worktree(&self, root: PathBuf, here: PathBuf) -> Self {
-        Self { root, here, allowed: self.allowed.clone(), store: self.store.clone() }
+        Self { root, here, ..self.clone() }
     }
 
     /// The same project with another folder for steps, and without folders outside.
@@ -72,7 +74,7 @@ impl Project {
         if !here.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root: self.root.clone(), here, allowed: Vec::new(), store: self.store.clone() })
+        Ok(Self { here, allowed: Vec::new(), ..self.clone() })
     }
 
     /// With folders outside that may be used, too. A relative one is meant from the folder that steps run in.
@@ -110,6 +112,23 @@ impl Project {
     /// The folder of the store.
     pub fn store(&self) -> PathBuf {
         self.store.clone()
+    }
+
+    /// The same project with its journal somewhere else: in a folder of this machine, where other machines share the
+    /// project.
+    #[must_use]
+    pub fn with_journal(self, folder: PathBuf) -> Self {
+        Self { journal: Some(folder), ..self }
+    }
+
+    /// The folder of the journal, which is that of the store unless somebody said otherwise.
+    pub fn journal(&self) -> PathBuf {
+        self.journal.clone().unwrap_or_else(|| self.store.clone())
+    }
+
+    /// Makes the folder of the store, for a project whose journal is elsewhere.
+    pub fn make_store(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.store)
     }
 
     /// Where the worktrees of a run are. The id was checked: it is one plain name.

@@ -1,10 +1,11 @@
 //! Reads a journal, also while another process writes it. Everything is checked against its hash before it is returned;
 //! nothing is ever changed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -28,6 +29,8 @@ const RUN_COLUMNS: &str = "number, id, name, file, started_at, events, last_kind
 pub struct JournalReader {
     location: JournalLocation,
     connection: SharedConnection,
+    /// The runs that are driven elsewhere, as far as somebody has said so.
+    driven: Arc<Mutex<BTreeSet<RunId>>>,
 }
 
 /// What is known of an event that was not read.
@@ -57,7 +60,7 @@ impl JournalReader {
 
     pub(crate) fn at(location: JournalLocation) -> Result<Self, StoreError> {
         let connection = location.open_for_reading()?;
-        Ok(Self { location, connection })
+        Ok(Self { location, connection, driven: Arc::default() })
     }
 
     /// Never closes the connection: see [`leave_open`].
@@ -104,8 +107,21 @@ impl JournalReader {
         Ok(self.row(run)?.info())
     }
 
+    /// Says whether a run is driven elsewhere, which no lease here tells.
+    pub fn note_driven(&self, run: &RunId, is_driven: bool) {
+        let mut driven = locked(&self.driven);
+        if is_driven {
+            driven.insert(run.clone());
+        } else {
+            driven.remove(run);
+        }
+    }
+
     /// Whether a process drives a run now.
     pub fn is_driven(&self, run: &RunId) -> Result<bool, StoreError> {
+        if locked(&self.driven).iter().any(|known| known.started() == run.started()) {
+            return Ok(true);
+        }
         self.location.is_held(run)
     }
 

@@ -3,14 +3,14 @@
 //! It only reads the journal. Whoever ends it leaves the run as it is.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use threadline_engine::event::{EventKind, Seq};
 use threadline_engine::machine::Outcome;
 use threadline_runner::values::Values;
 
 use super::explain::failures::FailureSummary;
-use super::history::{History, of_journal, of_store, reader};
+use super::history::{History, of_journal, of_store};
+use super::kept::stored;
 use super::print_styled;
 use crate::arguments::AttachArguments;
 use crate::exit::CommandFailure;
@@ -19,12 +19,9 @@ use crate::report;
 use crate::reporter::{ReportOptions, Reporter};
 use crate::screen::Screen;
 
-/// How often the journal is looked at.
-const POLL: Duration = Duration::from_millis(100);
-
 pub(crate) fn attach(call: &AttachArguments) -> Result<(), CommandFailure> {
-    let reader = reader(call.which.dir.as_deref())?;
-    let history = History::open(&reader, &call.which.run)?;
+    let reader = stored(&call.which)?;
+    let history = History::open(&reader, reader.name(&call.which))?;
     let run = history.info.id.clone();
     let plan = Arc::clone(&history.plan);
     let mut reporter = Reporter::new(plan, run.as_str(), ReportOptions::default(), Progress::default());
@@ -34,14 +31,15 @@ pub(crate) fn attach(call: &AttachArguments) -> Result<(), CommandFailure> {
     }
     let mut watched = WatchedRun { history: &history, reporter, next: 1, stage: WatchedStage::Going };
     loop {
+        reader.refresh()?;
         // Asked first, so that what a run writes before it ends is read.
         let is_driven = reader.is_driven(&run).map_err(|error| of_store(&error))?;
         watched.read()?;
         if !is_driven {
-            return watched.conclude();
+            return watched.conclude(&reader.arguments());
         }
         watched.reporter.redraw();
-        std::thread::sleep(POLL);
+        std::thread::sleep(reader.pause());
     }
 }
 
@@ -78,7 +76,7 @@ impl WatchedRun<'_> {
     }
 
     /// Says how to go on, with the exit code that the run itself has.
-    fn conclude(mut self) -> Result<(), CommandFailure> {
+    fn conclude(mut self, arguments: &str) -> Result<(), CommandFailure> {
         self.reporter.clear_block();
         let id = self.history.info.id.as_str();
         let code = match self.stage {
@@ -97,7 +95,7 @@ impl WatchedRun<'_> {
                 4
             }
         };
-        report::print_note(&format!("`threadline resume {id}` goes on"));
+        report::print_note(&format!("`threadline resume {id}{arguments}` goes on"));
         Err(CommandFailure::Shown(code))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{Address, EventKind, RerunTarget, RunStarted};
+use threadline_engine::event::{Address, EventKind, RemoteService, RerunTarget, RunStarted};
 use threadline_engine::execute::has_worktrees;
 use threadline_engine::machine::Command;
 use threadline_flow::model::{InputError, SCENARIOS, ScenarioSelection};
@@ -298,7 +298,8 @@ fn continue_run(
         budgets,
         files,
         exchanges: mode,
-        on: history.started.on.clone(),
+        // Its journal is only here: what it keeps of the other run is in no segment of its own.
+        on: history.started.on.clone().map(|on| RemoteService { replicated: false, ..on }),
         ..started
     };
     let exchanges = exchange_files(started.exchanges.as_ref(), &project);

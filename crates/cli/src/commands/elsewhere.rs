@@ -9,7 +9,7 @@ use threadline_flow::plan::Plan;
 use threadline_runner::project::Project;
 use threadline_runner::workplace::{Here, Workplace};
 
-use crate::arguments::{KeyArguments, RunArguments, WorkerArguments};
+use crate::arguments::{KeptArguments, KeyArguments, RunArguments, WorkerArguments};
 use crate::exit::CommandFailure;
 
 /// Where the programs of a run are to run, when that is elsewhere.
@@ -24,17 +24,41 @@ pub(super) fn service(call: &RunArguments) -> Result<Option<RemoteService>, Comm
             key,
             blobs: call.blobs.as_ref().map(EcoString::from),
             bundle: call.bundle,
+            replicated: call.replicate || call.detach,
         })),
     }
 }
 
-fn without_key(what: &str) -> CommandFailure {
+/// Where the programs of a run are to run that goes on, and where its journal is: as it was recorded, or as the caller
+/// says now.
+pub(super) fn service_again(
+    recorded: Option<&RemoteService>,
+    given: &KeptArguments,
+) -> Result<Option<RemoteService>, CommandFailure> {
+    let Some(recorded) = recorded else {
+        if given.on.is_some() {
+            let message = "`--on` is about a run whose programs ran on workers from its beginning";
+            return Err(CommandFailure::Usage(message.to_owned()));
+        }
+        return Ok(None);
+    };
+    let RemoteService { address, key, blobs, bundle, replicated } = recorded.clone();
+    Ok(Some(RemoteService {
+        address: given.on.as_ref().map_or(address, EcoString::from),
+        key: key_source(&given.key).unwrap_or(key),
+        blobs: given.blobs.as_ref().map(EcoString::from).or(blobs),
+        bundle,
+        replicated,
+    }))
+}
+
+pub(super) fn without_key(what: &str) -> CommandFailure {
     CommandFailure::Usage(format!(
         "`{what}` needs the key that coordinators and workers share: `--key-file FILE` or `--key-variable NAME`"
     ))
 }
 
-fn key_source(given: &KeyArguments) -> Option<KeySource> {
+pub(super) fn key_source(given: &KeyArguments) -> Option<KeySource> {
     match given {
         // A run is resumed in other folders, too.
         KeyArguments { key_file: Some(path), .. } => {
@@ -82,6 +106,7 @@ mod built {
     use threadline_runner::workplace::Workplace;
 
     use crate::arguments::WorkerArguments;
+    use crate::commands::kept;
     use crate::exit::CommandFailure;
     use crate::report::{self, Report, ReportSource};
 
@@ -97,6 +122,10 @@ mod built {
         if !reports.is_empty() {
             return Err(CommandFailure::NotStarted(reports));
         }
+        if let Err(error) = project.make_store() {
+            let message = format!("`{}`: {error}", project.store().display());
+            return Err(CommandFailure::NotStarted(vec![Report::plain(message)]));
+        }
         let files = FilesOfWorkers {
             root: project.root().to_owned(),
             store: project.store(),
@@ -110,7 +139,7 @@ mod built {
         Ok(Arc::new(remote))
     }
 
-    fn read_key(source: &KeySource) -> Result<SharedKey, CommandFailure> {
+    pub(in crate::commands) fn read_key(source: &KeySource) -> Result<SharedKey, CommandFailure> {
         let key = match source {
             KeySource::File(path) => SharedKey::of_file(Path::new(path.as_str())),
             KeySource::Variable(name) => SharedKey::of_variable(name),
@@ -159,7 +188,8 @@ mod built {
             name: call.name.clone().unwrap_or_else(worker::machine_name),
         };
         let ended = if call.serving {
-            worker::serve(&settings, report::print_note)
+            let coordinator = kept::coordinator(call, &settings.project);
+            worker::serve(&settings, coordinator, report::print_note)
         } else {
             let server = || {
                 let mut command = std::process::Command::new(std::env::current_exe()?);
@@ -171,6 +201,11 @@ mod built {
         ended.map_err(|why| CommandFailure::NotStarted(vec![Report::plain(why)]))
     }
 }
+
+#[cfg(not(feature = "restate"))]
+pub(super) use built::not_built;
+#[cfg(feature = "restate")]
+pub(super) use built::read_key;
 
 #[cfg(not(feature = "restate"))]
 mod built {
@@ -202,7 +237,7 @@ mod built {
         Err(not_built())
     }
 
-    fn not_built() -> CommandFailure {
+    pub(in crate::commands) fn not_built() -> CommandFailure {
         let message = "this program cannot run steps on other machines";
         let hint = "it was built without the feature `restate`, which the released program has";
         CommandFailure::NotStarted(vec![Report::with_hint(message.to_owned(), hint)])

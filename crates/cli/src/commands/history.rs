@@ -42,7 +42,7 @@ pub(crate) fn store_of(
     purpose: StoreUse,
     trusted: bool,
 ) -> Result<PathBuf, CommandFailure> {
-    let store = project.store();
+    let store = project.journal();
     let Err(doubt) = trust::check(&store, purpose) else { return Ok(store) };
     if trusted {
         if let Err(error) = trust::trust(&store) {

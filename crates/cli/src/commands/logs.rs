@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use anstyle::Style;
 use threadline_engine::event::{
@@ -16,25 +15,23 @@ use threadline_lang::value::JsonStyle;
 use super::explain::json::label;
 use super::explain::named;
 use super::explain::target::ExplainTarget;
-use super::history::{History, of_journal, of_store, reader};
+use super::history::{History, of_journal, of_store};
+use super::kept::{StoredRuns, stored};
 use crate::arguments::LogsArguments;
 use crate::exit::CommandFailure;
 use crate::report::{self, Report};
 
 const DIM: Style = Style::new().dimmed();
 
-/// How often a run that another process drives is looked at.
-const POLL: Duration = Duration::from_millis(100);
-
 pub(crate) fn logs(call: &LogsArguments) -> Result<(), CommandFailure> {
-    let reader = reader(call.which.dir.as_deref())?;
-    let history = History::open(&reader, &call.which.run)?;
+    let reader = stored(&call.which)?;
+    let history = History::open(&reader, reader.name(&call.which))?;
     let targets = call.steps.iter().map(|step| named(&history, step)).collect::<Result<Vec<_>, _>>()?;
     let mut logs = Logs { history: &history, call, targets: &targets, attempts: BTreeMap::new(), next: 1 };
     if call.follow {
         let found = logs.read()?;
         logs.print(&found)?;
-        return logs.follow();
+        return logs.follow(&reader);
     }
     let items = targets.iter().map(|target| target.asked_items(&history.plan));
     let found = match items.collect::<Option<Vec<_>>>().filter(|_| !targets.is_empty()) {
@@ -216,8 +213,9 @@ impl Logs<'_> {
     }
 
     /// Prints what further attempts print, until no process drives the run.
-    fn follow(&mut self) -> Result<(), CommandFailure> {
+    fn follow(&mut self, runs: &StoredRuns) -> Result<(), CommandFailure> {
         loop {
+            runs.refresh()?;
             // Asked first, so that what a run writes before it ends is read.
             let driven =
                 self.history.reader.is_driven(&self.history.info.id).map_err(|error| of_store(&error))?;
@@ -226,7 +224,7 @@ impl Logs<'_> {
             if !driven {
                 return Ok(());
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(runs.pause());
         }
     }
 }

@@ -16,6 +16,7 @@ mod forecast_text;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod init;
+mod kept;
 mod launch;
 pub(crate) mod logs;
 pub(crate) mod manual;

@@ -27,11 +27,15 @@ use threadline_runner::secrets::{RunSurroundings, SecretReading};
 use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
 use threadline_runner::workplace::Workplace;
-use threadline_store::{Journal, JournalError, JournalReader, Lease, NewRun, RunId, Store, StoreError};
+use threadline_store::{
+    Durability, Journal, JournalError, JournalReader, Lease, NewRun, ProjectLocks, RunId, SegmentEnd, Store,
+    StoreError,
+};
 
 use super::ci_report;
 use super::explain::failures::FailureSummary;
-use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
+use super::history::{self, History, cannot_start, of_journal, of_store, project, store_of, time_text};
+use super::kept::{self, KeptRuns};
 use super::launch::Signals;
 use super::{elsewhere, print, surroundings_of};
 use crate::arguments::{InFlightDecision, ResumeArguments, RunArguments, WatchArguments};
@@ -55,6 +59,9 @@ const MAX_LEASE_RETRIES: u32 = 25;
 
 pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     ci_report::check_folder(&call.watch)?;
+    if call.detach {
+        return start_detached(call);
+    }
     let StartedRun { store, id, stopped } = start(call, None)?;
     if call.watch.stats {
         stats::print(&store);
@@ -76,11 +83,26 @@ pub(super) type LineMaker = Box<dyn FnMut(&Event) -> Vec<String> + Send>;
 /// Makes what gives the lines of a run, when its plan is known.
 pub(super) type WatcherMaker<'m> = &'m dyn Fn(&Arc<Plan>) -> LineMaker;
 
-/// Begins a run of a file, and drives it until it ends or stops.
-pub(super) fn start(
-    call: &RunArguments,
-    watcher: Option<WatcherMaker<'_>>,
-) -> Result<StartedRun, CommandFailure> {
+/// A run that has an id and a row in the journal.
+struct NewlyMadeRun {
+    store: Store,
+    id: String,
+    lease: Lease,
+    started: RunStarted,
+    project: Project,
+    plan: Arc<Plan>,
+    names: RunNames,
+    surroundings: Arc<RunSurroundings>,
+    exchanges: Option<Arc<ExchangeFiles>>,
+    workplace: Arc<dyn Workplace>,
+    signals: Signals,
+    holding: ProjectLocks,
+    /// Where it is kept, too.
+    kept: Option<KeptRuns>,
+}
+
+/// Makes a run of a file.
+fn make(call: &RunArguments) -> Result<NewlyMadeRun, CommandFailure> {
     let targets = call.what.scenarios.as_ref().and_then(|selection| selection.targets.as_deref());
     let file = inputs::read_scenarios(&call.what.file, targets.map(Path::new))?;
     let text = file.own_text().to_owned();
@@ -89,15 +111,28 @@ pub(super) fn start(
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let mode = exchange_mode(call, &prepared.plan, &project)?;
-    let surroundings = Arc::new(surroundings_of(&prepared.plan, &project, secret_reading(mode.as_ref()))?);
+    let on = elsewhere::service(call)?;
+    let kept = KeptRuns::of_service(on.as_ref())?;
+    let (project, reading) = match &kept {
+        Some(kept) if call.detach => {
+            refuse_locks(&prepared.plan)?;
+            // The secrets are those of the worker.
+            (project.with_journal(kept.cache()?), SecretReading::AsFarAsPossible)
+        }
+        _ => (project, secret_reading(mode.as_ref())),
+    };
+    let surroundings = Arc::new(surroundings_of(&prepared.plan, &project, reading)?);
     let store = store_of(&project, StoreUse::Write, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
     let budgets = super::budget::changes(&prepared.plan, &call.budget)?;
     project.ignore_store();
     process::belong_to(store.identity().map_err(|error| of_store(&error))?);
-    let on = elsewhere::service(call)?;
     let workplace = elsewhere::workplace(on.as_ref(), &prepared.plan, &project)?;
-    let imports = read_imports(&prepared.plan.workflow, &call.import, store.reader())?;
+    // The runs that it imports from are those of the project, wherever its own journal is.
+    let imports_runs = call.detach && !prepared.plan.workflow.imports.is_empty();
+    let imported = imports_runs.then(|| history::reader(call.dir.as_deref())).transpose()?;
+    let imported = imported.as_ref().unwrap_or_else(|| store.reader());
+    let imports = read_imports(&prepared.plan.workflow, &call.import, imported)?;
     let payload = read_payload(&call.what, &prepared.plan.workflow)?.unwrap_or_default();
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();
@@ -121,7 +156,12 @@ pub(super) fn start(
     let begun = exchanges.as_ref().map(|files| files.begin()).transpose();
     begun.map_err(|message| CommandFailure::NotStarted(vec![Report::plain(message)]))?;
     let signals = Signals::listen(&call.watch);
-    let _holding = signals.take(&store, &new.id, &prepared.plan, &names, &project, &call.watch)?;
+    let holding = signals.take(&store, &new.id, &prepared.plan, &names, &project, &call.watch)?;
+    if let Some(kept) = &kept {
+        let watch = kept::watch(&signals.control, &signals.stop);
+        let replicated = store.replicate(&new.id, kept.segments(&new.id), SegmentEnd::none(), watch);
+        replicated.map_err(|error| of_store(&error))?;
+    }
     let lease = store.create_run(new).map_err(|error| of_store(&error))?;
     let set: Result<Vec<_>, _> =
         prepared.set.iter().map(|(path, value)| Ok((path.clone(), store.datum(value)?))).collect();
@@ -150,8 +190,42 @@ pub(super) fn start(
         exchanges: mode,
         on,
     };
-    let started = EventKind::RunStarted(started);
     let plan = prepared.plan;
+    Ok(NewlyMadeRun {
+        store,
+        id,
+        lease,
+        started,
+        project,
+        plan,
+        names,
+        surroundings,
+        exchanges,
+        workplace,
+        signals,
+        holding,
+        kept,
+    })
+}
+
+/// Locks are those of one machine, and nobody knows which one will drive the run.
+fn refuse_locks(plan: &Plan) -> Result<(), CommandFailure> {
+    if plan.workflow.locks.is_empty() {
+        return Ok(());
+    }
+    let message = "a workflow with `locks` cannot be handed over: locks hold on one machine";
+    let hint = "`--replicate` without `--detach` keeps its journal in the blob store, and drives it here";
+    Err(CommandFailure::NotStarted(vec![Report::with_hint(message, hint)]))
+}
+
+/// Begins a run of a file, and drives it until it ends or stops.
+pub(super) fn start(
+    call: &RunArguments,
+    watcher: Option<WatcherMaker<'_>>,
+) -> Result<StartedRun, CommandFailure> {
+    let made = make(call)?;
+    let NewlyMadeRun { store, id, lease, started, project, plan, names, surroundings, .. } = made;
+    let NewlyMadeRun { exchanges, workplace, signals, holding: _holding, .. } = made;
     let launch = RunLaunch {
         journal: Journal::new(&store, lease),
         project: &project,
@@ -167,8 +241,35 @@ pub(super) fn start(
         progress: Progress::default(),
         watcher: watcher.map(|watcher| watcher(&plan)),
     };
-    let stopped = launch.drive(|setup| driver::begin(setup, started));
+    let stopped = launch.drive(|setup| driver::begin(setup, EventKind::RunStarted(started)));
     Ok(StartedRun { store, id, stopped })
+}
+
+/// Begins a run of a file, and hands it over to workers.
+fn start_detached(call: &RunArguments) -> Result<(), CommandFailure> {
+    let NewlyMadeRun { store, id, lease, started, kept, .. } = make(call)?;
+    let Some(kept) = kept else {
+        return Err(CommandFailure::Usage("`--detach` needs `--on` and `--blobs`".to_owned()));
+    };
+    let run = lease.run().clone();
+    let journal = Journal::new(&store, lease);
+    let first = vec![(Address::default(), EventKind::RunStarted(started))];
+    let now = jiff::Timestamp::now().as_millisecond();
+    let (_, ticket) = journal.append(now, first, Durability::Now).map_err(|error| of_store(&error))?;
+    ticket.wait().map_err(|error| of_store(&error))?;
+    let events = ticket.last();
+    drop(journal);
+    kept.hand_over(&run, events, false)?;
+    tell_handed_over(&id, &kept)
+}
+
+/// Says how to follow a run that workers drive.
+fn tell_handed_over(id: &str, kept: &KeptRuns) -> Result<(), CommandFailure> {
+    print(&format!("{id}\n"))?;
+    let arguments = kept.arguments();
+    report::print_note(&format!("workers drive the run; `threadline show {id}{arguments}` shows it"));
+    report::print_note(&format!("`threadline stop {id}{arguments}` stops it"));
+    Ok(())
 }
 
 pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
@@ -193,13 +294,42 @@ pub(super) fn go_on(
     call: &ResumeArguments,
     watcher: Option<WatcherMaker<'_>>,
 ) -> Result<Option<StartedRun>, CommandFailure> {
-    let found = project(call.dir.as_deref())?;
+    let mut found = project(call.dir.as_deref())?;
+    if let Some(journal) = &call.journal {
+        kept::end_with_worker();
+        found = found.with_journal(journal.clone());
+    }
     let store = store_of(&found, StoreUse::Resume, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
     process::belong_to(store.identity().map_err(|error| of_store(&error))?);
-    let history = History::open(store.reader(), &call.run)?;
+    let given = KeptRuns::of(&call.kept)?;
+    let name = match &given {
+        Some(kept) => {
+            let run = kept.find(&call.run)?;
+            kept.import(&store, &run)?;
+            run.to_string()
+        }
+        None => call.run.clone(),
+    };
+    let mut history = History::open(store.reader(), &name)?;
     let id = history.info.id.to_string();
     refuse_called(&history)?;
+    let service = elsewhere::service_again(history.started.on.as_ref(), &call.kept)?;
+    let kept = match given {
+        Some(kept) => Some(kept),
+        None => KeptRuns::of_service(service.as_ref())?,
+    };
+    // What another machine did meanwhile comes first.
+    let end = kept.as_ref().map(|kept| kept::bring(kept, &store, &history.info.id)).transpose()?;
+    if end.is_some() {
+        history = History::open(store.reader(), &id)?;
+    }
+    if let Some(since) = call.since.filter(|since| history.info.events > *since)
+        && let Some(code) = stopped_with(&history.info.status)
+    {
+        report::print_note(&format!("run {id} {} after event {since}", history.info.status));
+        return if code == 0 { Ok(None) } else { Err(CommandFailure::Shown(code)) };
+    }
     let project = return_to(&found, &history.started, &history.plan)?;
     let mode = history.started.exchanges.clone();
     let surroundings = Arc::new(surroundings_of(&history.plan, &project, secret_reading(mode.as_ref()))?);
@@ -243,8 +373,18 @@ pub(super) fn go_on(
         }
         _ => {}
     }
+    if call.detach {
+        let Some(kept) = &kept else {
+            let message = "`--detach` is about a run whose journal is kept in a blob store";
+            return Err(CommandFailure::Usage(message.to_owned()));
+        };
+        refuse_locks(&history.plan)?;
+        kept.hand_over(lease.run(), history.info.events, call.failed)?;
+        tell_handed_over(&id, kept)?;
+        return Ok(None);
+    }
     let budgets = super::budget::changes(&history.plan, &call.budget)?;
-    let workplace = elsewhere::workplace(history.started.on.as_ref(), &history.plan, &project)?;
+    let workplace = elsewhere::workplace(service.as_ref(), &history.plan, &project)?;
     note_changed_file(&history, project.here());
     let earlier = EarlierRun::of(store.reader(), &history.started, &history.plan);
     let earlier = earlier.map_err(|error| of_drive(&error))?;
@@ -259,6 +399,11 @@ pub(super) fn go_on(
     let History { plan, names, .. } = history;
     let signals = Signals::listen(&watch);
     let _holding = signals.take(&store, lease.run(), &plan, &names, &project, &watch)?;
+    if let (Some(kept), Some(end)) = (&kept, end) {
+        let watch = kept::watch(&signals.control, &signals.stop);
+        let replicated = store.replicate(lease.run(), kept.segments(lease.run()), end, watch);
+        replicated.map_err(|error| of_store(&error))?;
+    }
     let watcher = watcher.map(|watcher| watcher(&plan));
     let launch = RunLaunch {
         journal: Journal::new(&store, lease),
@@ -278,6 +423,17 @@ pub(super) fn go_on(
     let resumption = Resumption { failed: call.failed, budgets, jobs };
     let stopped = launch.drive(|setup| driver::resume(setup, fold.machine, context, resumption));
     Ok(Some(StartedRun { store, id, stopped }))
+}
+
+/// The exit code of a run that has this status, if it stopped.
+fn stopped_with(status: &str) -> Option<u8> {
+    match status {
+        "completed" => Some(0),
+        "failed" => Some(1),
+        "stopped" => Some(4),
+        "paused" => Some(130),
+        _ => None,
+    }
 }
 
 /// What becomes of the exchanges of a run with agents, as the caller wants it.

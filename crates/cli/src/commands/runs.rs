@@ -1,7 +1,7 @@
 //! `threadline runs`: the runs of a project, the newest first.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -16,9 +16,10 @@ use threadline_lang::Value;
 use threadline_lang::diag::words;
 use threadline_lang::value::JsonStyle;
 use threadline_runner::trust::StoreUse;
-use threadline_store::{JournalReader, RunInfo, StoreError};
+use threadline_store::{JournalReader, RunInfo, Store, StoreError};
 
 use super::history::{of_store, project, store_of};
+use super::kept::KeptRuns;
 use super::{print, print_styled};
 use crate::arguments::{RunStatus, RunsArguments};
 use crate::exit::CommandFailure;
@@ -33,13 +34,20 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
 pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
-    let store = store_of(&project(call.dir.as_deref())?, StoreUse::Read, call.trust_store)?;
-    let choice = RunChoice::new(call)?;
-    let (runs, bytes) = match JournalReader::open(&store) {
-        Ok(reader) => (all(&reader, &choice)?, reader.store_size().map_err(|error| of_store(&error))?),
-        // A project without a run has no journal.
-        Err(StoreError::NoJournal { .. }) => (Vec::new(), 0),
-        Err(error) => return Err(of_store(&error)),
+    let mut choice = RunChoice::new(call)?;
+    let (runs, bytes) = if let Some(kept) = KeptRuns::of(&call.kept)? {
+        let store = kept.open_cache()?;
+        choice.only = Some(brought(&kept, &store)?);
+        let reader = store.reader();
+        (all(reader, &choice)?, reader.store_size().map_err(|error| of_store(&error))?)
+    } else {
+        let store = store_of(&project(call.dir.as_deref())?, StoreUse::Read, call.trust_store)?;
+        match JournalReader::open(&store) {
+            Ok(reader) => (all(&reader, &choice)?, reader.store_size().map_err(|error| of_store(&error))?),
+            // A project without a run has no journal.
+            Err(StoreError::NoJournal { .. }) => (Vec::new(), 0),
+            Err(error) => return Err(of_store(&error)),
+        }
     };
     if call.json {
         let runs = runs.iter().map(run_json);
@@ -86,6 +94,21 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
     print_styled(&(table.text("") + &store))
 }
 
+/// Brings all runs of a blob store here, and says which they are. One that cannot be read is told, and left out.
+fn brought(kept: &KeptRuns, store: &Store) -> Result<BTreeSet<String>, CommandFailure> {
+    let mut found = BTreeSet::new();
+    for run in kept.all()? {
+        let is_driven = kept.is_driven(&run)?;
+        if let Err(failure) = kept.import(store, &run) {
+            failure.show();
+            continue;
+        }
+        store.reader().note_driven(&run, is_driven);
+        found.insert(run.to_string());
+    }
+    Ok(found)
+}
+
 /// What all runs spent together, where there are several that did. What a called run spent is in its caller's.
 fn total_text(runs: &[ListedRun]) -> String {
     let spent =
@@ -114,13 +137,15 @@ struct RunChoice<'c> {
     call: &'c RunsArguments,
     now: Timestamp,
     since: Option<Timestamp>,
+    /// The runs that somebody started and that count, where others are in the same journal.
+    only: Option<BTreeSet<String>>,
 }
 
 impl<'c> RunChoice<'c> {
     fn new(call: &'c RunsArguments) -> Result<Self, CommandFailure> {
         let now = Timestamp::now();
         let since = call.since.as_deref().map(|text| since(now, text)).transpose()?;
-        Ok(Self { call, now, since })
+        Ok(Self { call, now, since, only: None })
     }
 
     fn is_everything(&self) -> bool {
@@ -132,6 +157,7 @@ impl<'c> RunChoice<'c> {
     fn has(&self, run: &RunInfo) -> bool {
         let RunsArguments { all, workflow, .. } = self.call;
         (*all || !run.id.is_called())
+            && self.only.as_ref().is_none_or(|only| only.contains(run.id.started()))
             && workflow.as_ref().is_none_or(|name| run.name == *name || run.file == *name)
             && self.since.is_none_or(|since| moment(&run.started_at).is_some_and(|began| began >= since))
     }

@@ -20,7 +20,8 @@ use super::explain::explanation::explain_steps;
 use super::explain::failures::FailureSummary;
 use super::explain::named;
 use super::graph::{TakenRoutes, loop_text};
-use super::history::{History, of_journal, of_store, reader};
+use super::history::{History, of_journal, of_store};
+use super::kept::stored;
 use super::{print, print_styled};
 use crate::arguments::ShowArguments;
 use crate::exit::CommandFailure;
@@ -39,8 +40,8 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     if call.expanded {
         return expanded(Path::new(&call.which.run), call.json);
     }
-    let reader = reader(call.which.dir.as_deref())?;
-    let history = History::open(&reader, &call.which.run)?;
+    let reader = stored(&call.which)?;
+    let history = History::open(&reader, reader.name(&call.which))?;
     if let Some(step) = &call.step {
         return conversations(&history, step, call.json);
     }

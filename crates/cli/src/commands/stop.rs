@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use threadline_runner::driving_process::{StopError, ask_to_stop};
 use threadline_runner::project::plain;
+use threadline_store::RunId;
 
 use super::history::{of_store, reader};
+use super::kept::KeptRuns;
 use super::print;
 use crate::arguments::StopArguments;
 use crate::exit::CommandFailure;
@@ -15,6 +17,9 @@ use crate::report::Report;
 const POLL: Duration = Duration::from_millis(50);
 
 pub(crate) fn stop(call: &StopArguments) -> Result<(), CommandFailure> {
+    if let Some(kept) = KeptRuns::of(&call.which.kept)? {
+        return stop_elsewhere(call, &kept);
+    }
     let reader = reader(call.which.dir.as_deref())?;
     let run = reader.find(&call.which.run).map_err(|error| of_store(&error))?.id;
     let driving = || reader.driving_process(&run).map_err(|error| of_store(&error));
@@ -49,8 +54,26 @@ pub(crate) fn stop(call: &StopArguments) -> Result<(), CommandFailure> {
         std::thread::sleep(POLL);
     }
     let status = reader.run(&run).map_err(|error| of_store(&error))?.status;
-    print(&match status.as_str() {
-        "paused" => format!("stopped: `threadline resume {run}` continues it\n"),
+    print(&stopped(&run, &status, ""))
+}
+
+/// Stops a run that a worker drives.
+fn stop_elsewhere(call: &StopArguments, kept: &KeptRuns) -> Result<(), CommandFailure> {
+    let run = kept.find(&call.which.run)?;
+    kept.stop(&run, call.now)?;
+    if let Some(failure) = kept.failure(&run)? {
+        return Err(CommandFailure::NotStarted(vec![Report::plain(failure)]));
+    }
+    let store = kept.open_cache()?;
+    kept.import(&store, &run)?;
+    let status = store.reader().run(&run).map_err(|error| of_store(&error))?.status;
+    print(&stopped(&run, &status, &kept.arguments()))
+}
+
+fn stopped(run: &RunId, status: &str, arguments: &str) -> String {
+    match status {
+        // It was told to stop before it had begun to listen.
+        "paused" | "running" => format!("stopped: `threadline resume {run}{arguments}` continues it\n"),
         status => format!("run {run} {status}\n"),
-    })
+    }
 }

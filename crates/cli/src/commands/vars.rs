@@ -19,7 +19,8 @@ use super::explain::explanation::{Readers, readers_of};
 use super::explain::json::{label, reader_json};
 use super::explain::target::lists_around;
 use super::explain::text::{readers_named, title};
-use super::history::{History, clock_text, of_store, reader, time_text};
+use super::history::{History, clock_text, of_store, time_text};
+use super::kept::stored;
 use super::{print, print_styled};
 use crate::arguments::VarsArguments;
 use crate::exit::CommandFailure;
@@ -81,8 +82,8 @@ impl AssignedValue {
 }
 
 pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
-    let reader = reader(call.which.dir.as_deref())?;
-    let history = History::open(&reader, &call.which.run)?;
+    let reader = stored(&call.which)?;
+    let history = History::open(&reader, reader.name(&call.which))?;
     let mut settings = match &call.name {
         Some(name) => of_name(&history, name)?,
         None => match latest_unread(&history)? {

@@ -6,6 +6,7 @@
 
 mod bundles;
 mod cluster;
+mod kept;
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};

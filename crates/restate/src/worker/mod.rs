@@ -5,6 +5,7 @@
 //! the Restate server has them performed again elsewhere.
 
 mod act;
+mod coordinate;
 mod serve;
 mod supervise;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use crate::key::SharedKey;
 
+pub use coordinate::CoordinatorCommand;
 pub use serve::serve;
 pub use supervise::supervise;
 
@@ -53,6 +55,17 @@ pub fn usual_cache() -> PathBuf {
     let of_user = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = of_user("XDG_CACHE_HOME").or_else(|| of_user("HOME").map(|home| home.join(".cache")));
     caches.unwrap_or_else(std::env::temp_dir).join("threadline-worker")
+}
+
+/// The folder for the journals of runs that workers of this user coordinate on this machine. They can be made anew.
+pub fn coordinator_folder() -> PathBuf {
+    std::env::temp_dir().join(format!("threadline-coordinators-{}", rustix::process::getuid().as_raw()))
+}
+
+/// Lets this process end with the worker that started it: another worker goes on with what it does.
+pub fn end_with_worker() {
+    // Without it the run is taken away from this process when it writes next.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
 }
 
 impl WorkerSettings {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::graceful::GracefulShutdown;
-use restate_sdk::endpoint::{Endpoint, ServiceOptions};
+use restate_sdk::endpoint::{Endpoint, HandlerOptions, ServiceOptions};
 use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::service::IntoServiceDefinition as _;
 use rustix::process::Signal;
@@ -19,6 +19,7 @@ use threadline_runner::process;
 
 use super::WorkerSettings;
 use super::act::{Performer, ThreadlineAct};
+use super::coordinate::{CoordinatorCommand, ThreadlineRun};
 use crate::remote::MEMORY;
 
 /// How long a connection may be silent while a program runs.
@@ -42,7 +43,11 @@ const BETWEEN_SWEEPS: Duration = Duration::from_hours(1);
 const REGISTERING: Duration = Duration::from_secs(30);
 
 /// Performs programs until it is told to end, and then finishes what it performs. The port comes from the supervisor.
-pub fn serve(settings: &WorkerSettings, tell: fn(&str)) -> Result<(), String> {
+pub fn serve(
+    settings: &WorkerSettings,
+    coordinator: CoordinatorCommand,
+    tell: fn(&str),
+) -> Result<(), String> {
     // A worker without its supervisor ends: nobody would put right what it leaves.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
     let port = io::stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
@@ -82,12 +87,14 @@ pub fn serve(settings: &WorkerSettings, tell: fn(&str)) -> Result<(), String> {
             }
         });
     }
-    runtime.block_on(accept(listener, performer, ended)).map_err(|error| error.to_string())
+    let runs = ThreadlineRun { key: settings.key.clone(), name: settings.name.clone(), command: coordinator };
+    runtime.block_on(accept(listener, performer, runs, ended)).map_err(|error| error.to_string())
 }
 
 async fn accept(
     listener: TcpListener,
     performer: Arc<Performer>,
+    runs: ThreadlineRun,
     mut ended: tokio::sync::watch::Receiver<bool>,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -100,8 +107,10 @@ async fn accept(
         .retry_policy_exponentiation_factor(2.0)
         .retry_policy_max_interval(LONGEST_PAUSE)
         .retry_policy_max_attempts(ATTEMPTS);
-    let service = ThreadlineAct(performer).into_service_definition().options(options);
-    let endpoint = HyperEndpoint::new(Endpoint::builder().bind(service).build());
+    let service = ThreadlineAct(performer).into_service_definition().options(options.clone());
+    let remembered = HandlerOptions::new().workflow_retention(MEMORY);
+    let runs = runs.into_service_definition().options(options.handler("run", remembered));
+    let endpoint = HyperEndpoint::new(Endpoint::builder().bind(service).bind(runs).build());
     let graceful = GracefulShutdown::new();
     loop {
         let stream = tokio::select! {

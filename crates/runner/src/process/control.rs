@@ -22,6 +22,8 @@ pub enum Asked {
     Cancel,
     /// End the child by force, now.
     Kill,
+    /// The same, and leave alone what goes on elsewhere: somebody else drives the run.
+    Abandon,
 }
 
 /// A handle by which children are asked to end. Clones are the same control.
@@ -55,6 +57,11 @@ impl Control {
     /// Ends all children under this control by force, and keeps new ones from starting.
     pub fn kill(&self) {
         self.ask(Asked::Kill);
+    }
+
+    /// Ends all children under this control by force, and leaves what goes on elsewhere to whoever drives the run now.
+    pub fn abandon(&self) {
+        self.ask(Asked::Abandon);
     }
 
     /// What was asked for, here or further up.
@@ -201,7 +208,8 @@ fn from_level(level: u8) -> Asked {
     match level {
         0 => Asked::Nothing,
         1 => Asked::Cancel,
-        _ => Asked::Kill,
+        2 => Asked::Kill,
+        _ => Asked::Abandon,
     }
 }
 

@@ -324,7 +324,7 @@ impl<'a> Family<'a> {
         loop {
             let members = self.members();
             let now = Instant::now();
-            if waiting.is_some_and(|waiting| waiting.asked() == Asked::Kill) {
+            if waiting.is_some_and(|waiting| waiting.asked() >= Asked::Kill) {
                 force_at = force_at.min(now);
             }
             let give_up_at = force_at.checked_add(FORCE_TAKES);

@@ -198,7 +198,7 @@ impl RunningChild<'_> {
         match self.waiting.asked() {
             Asked::Nothing => {}
             Asked::Cancel => self.end(ChildEnding::Cancelled, self.spec.grace),
-            Asked::Kill => self.end(ChildEnding::Cancelled, Duration::ZERO),
+            Asked::Kill | Asked::Abandon => self.end(ChildEnding::Cancelled, Duration::ZERO),
         }
         self.watch_clock();
         if events.is_silence() && linux::has_terminal() && linux::wants_terminal(&self.child) {

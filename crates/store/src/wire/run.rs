@@ -83,14 +83,17 @@ pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunS
     })
 }
 
-fn service_value(RemoteService { address, key, blobs, bundle }: &RemoteService) -> Value {
+fn service_value(service: &RemoteService) -> Value {
+    let RemoteService { address, key, blobs, bundle, replicated } = service;
     let key = match key {
         KeySource::File(path) => ("key_file", Value::from(path)),
         KeySource::Variable(name) => ("key_variable", Value::from(name)),
     };
     let blobs = blobs.as_ref().map(|url| ("blobs", Value::from(url)));
     let bundle = bundle.then(|| ("bundle", Value::from(true)));
-    Value::record([("address", Value::from(address)), key].into_iter().chain(blobs).chain(bundle))
+    let replicated = replicated.then(|| ("replicated", Value::from(true)));
+    let more = blobs.into_iter().chain(bundle).chain(replicated);
+    Value::record([("address", Value::from(address)), key].into_iter().chain(more))
 }
 
 fn read_service(value: &Value) -> FieldResult<RemoteService> {
@@ -102,7 +105,8 @@ fn read_service(value: &Value) -> FieldResult<RemoteService> {
         };
         let blobs = reader.optional_text("blobs")?;
         let bundle = reader.optional("bundle").and_then(Value::as_bool) == Some(true);
-        Ok(RemoteService { address, key, blobs, bundle })
+        let replicated = reader.has("replicated") && reader.bool("replicated")?;
+        Ok(RemoteService { address, key, blobs, bundle, replicated })
     })
 }
 

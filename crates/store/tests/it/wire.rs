@@ -278,7 +278,7 @@ fn where_programs_run_is_read_as_it_was_written() {
             [(None, false), (Some("s3://bucket/a".into()), false), (Some("x".into()), true)]
         {
             let (address, key) = ("restate://a:8080".into(), key.clone());
-            let on = Some(RemoteService { address, key, blobs, bundle });
+            let on = Some(RemoteService { address, key, blobs, bundle, replicated: bundle });
             let (kind, payload) =
                 wire::encode(&EventKind::RunStarted(RunStarted { on: on.clone(), ..started() }));
             assert_eq!(read(kind, &payload).on, on);

@@ -22,7 +22,8 @@ use self::chain::{ChainDirection, Chains};
 use self::explanation::{Readers, explain_steps, readers};
 use self::target::ExplainTarget;
 use self::text::ExplanationPrinter;
-use super::history::{History, reader};
+use super::history::History;
+use super::kept::stored;
 use super::print_styled as print;
 use crate::arguments::ExplainArguments;
 use crate::exit::CommandFailure;
@@ -33,8 +34,8 @@ const PLAIN: Style = Style::new();
 const DIM: Style = Style::new().dimmed();
 
 pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
-    let reader = reader(call.which.dir.as_deref())?;
-    let history = History::open(&reader, &call.which.run)?;
+    let reader = stored(&call.which)?;
+    let history = History::open(&reader, reader.name(&call.which))?;
     let way =
         if call.back { Some(ChainDirection::Back) } else { call.forward.then_some(ChainDirection::Forward) };
     let target = if let Some(step) = &call.step {

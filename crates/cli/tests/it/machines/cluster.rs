@@ -104,8 +104,13 @@ impl Cluster {
 
     /// Starts a worker for a project.
     pub(super) fn worker(&self, project: &Path, name: &str, slots: usize) -> Worker {
+        self.worker_with(project, name, slots, &[])
+    }
+
+    /// The same, with more arguments.
+    pub(super) fn worker_with(&self, project: &Path, name: &str, slots: usize, more: &[&str]) -> Worker {
         let port = free_port();
-        let worker = Worker::start(project, name, port, slots, self.key());
+        let worker = Worker::start(project, name, port, slots, self.key(), more);
         self.balancer.add(port);
         worker
     }
@@ -143,6 +148,13 @@ impl Cluster {
         let inside = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
         let workers = inside(self.folder.clone()).map(|entry| entry.path().join("cache/copies"));
         workers.flat_map(inside).flat_map(|worker| inside(worker.path())).map(|entry| entry.path()).collect()
+    }
+
+    /// A folder that ends with the cluster.
+    pub(super) fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.folder.join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        folder
     }
 
     /// Lets nobody be sent to a worker any more.
@@ -284,8 +296,10 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    fn start(project: &Path, name: &str, port: u16, slots: usize, key: &str) -> Self {
-        Self::of(Self::command(project, name, port, slots, key), port, &[])
+    fn start(project: &Path, name: &str, port: u16, slots: usize, key: &str, more: &[&str]) -> Self {
+        let mut command = Self::command(project, name, port, slots, key);
+        command.args(more);
+        Self::of(command, port, &[])
     }
 
     fn command(project: &Path, name: &str, port: u16, slots: usize, key: &str) -> Command {

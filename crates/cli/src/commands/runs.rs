@@ -98,13 +98,19 @@ pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
 fn brought(kept: &KeptRuns, store: &Store) -> Result<BTreeSet<String>, CommandFailure> {
     let mut found = BTreeSet::new();
     for run in kept.all()? {
-        let is_driven = kept.is_driven(&run)?;
-        if let Err(failure) = kept.import(store, &run) {
-            failure.show();
-            continue;
+        let reader = store.reader();
+        let brought = kept.import(store, &run).and_then(|_| {
+            let info = reader.run(&run).map_err(|error| of_store(&error))?;
+            let goes_on = status(reader, &info)? == RunStatus::Interrupted;
+            let is_driven = goes_on && kept.is_driven(&run)?;
+            reader.note_driven(&run, is_driven);
+            // It may have ended in between.
+            if goes_on && !is_driven { kept.import(store, &run).map(|_| ()) } else { Ok(()) }
+        });
+        match brought {
+            Ok(()) => drop(found.insert(run.to_string())),
+            Err(failure) => drop(failure.show()),
         }
-        store.reader().note_driven(&run, is_driven);
-        found.insert(run.to_string());
     }
     Ok(found)
 }
@@ -214,6 +220,10 @@ fn how((outcome, end): &(Outcome, LoopEnd)) -> String {
 /// The chosen runs, the newest first.
 fn all(reader: &JournalReader, choice: &RunChoice<'_>) -> Result<Vec<ListedRun>, CommandFailure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
+    if choice.only.is_some() {
+        // They were brought here in any order.
+        runs.sort_by(|one, two| one.started_at.cmp(&two.started_at));
+    }
     // A run without events was killed before it did anything.
     runs.retain(|run| run.events > 0 && choice.has(run));
     // Called runs are listed below the run that was started by the user.

@@ -71,23 +71,27 @@ impl ThreadlineRun {
             Ok(end.text().into_bytes())
         });
         let driven = driven.name("coordinator");
+        // Asked for at once, so that it is always the same entries, and waited for one after the other: of two that wait
+        // side by side only one hears of anything.
         let (stop, now) = (ctx.promise::<bool>(STOP), ctx.promise::<bool>(STOP_NOW));
-        tokio::pin!(driven, stop, now);
-        let (mut is_stopping, mut is_ending) = (false, false);
-        loop {
-            tokio::select! {
-                biased;
-                end = &mut driven => return Ok(end?),
-                asked = &mut now, if !is_ending => {
-                    is_ending = true;
-                    state.ask(Request::Now);
-                    cancelled(asked)?;
-                }
-                asked = &mut stop, if !is_stopping => {
-                    is_stopping = true;
-                    state.ask(Request::Stop);
-                    cancelled(asked)?;
-                }
+        let wishes = async {
+            let asked = stop.await;
+            state.ask(Request::Stop);
+            asked?;
+            let asked = now.await;
+            state.ask(Request::Now);
+            asked?;
+            // What is wanted more is said by nobody.
+            std::future::pending::<Result<(), TerminalError>>().await
+        };
+        tokio::pin!(driven, wishes);
+        tokio::select! {
+            biased;
+            end = &mut driven => Ok(end?),
+            cancelled = &mut wishes => {
+                // The invocation was cancelled: a promise that is not kept says so.
+                cancelled?;
+                Err(TerminalError::new_with_code(409, "cancelled").into())
             }
         }
     }
@@ -97,17 +101,15 @@ impl ThreadlineRun {
     async fn stop(&self, ctx: SharedWorkflowContext<'_>, message: Vec<u8>) -> Result<Vec<u8>, HandlerError> {
         Ok(match verified_stop(&self.key, ctx.key(), &message) {
             Ok(now) => {
-                ctx.resolve_promise(if now { STOP_NOW } else { STOP }, true);
+                ctx.resolve_promise(STOP, true);
+                if now {
+                    ctx.resolve_promise(STOP_NOW, true);
+                }
                 Vec::new()
             }
             Err(why) => why.into_bytes(),
         })
     }
-}
-
-/// A promise that is not kept because the invocation was cancelled ends it.
-fn cancelled(asked: Result<bool, TerminalError>) -> Result<(), TerminalError> {
-    asked.map(|_| ())
 }
 
 /// What somebody wants of a coordinator.

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 
 use threadline_lang::Value;
 use threadline_store::{Hash, RunId, SegmentCreation, SegmentError, SegmentNumber, SegmentStore};
+use url::Url;
 
 use crate::blobs::{BlobError, BlobStore, Creation};
 use crate::key::SharedKey;
@@ -39,6 +40,12 @@ pub struct KeptRun {
     pub run: RunId,
     /// How long ago its first segment was made.
     pub age: std::time::Duration,
+}
+
+/// Whether there can be runs at a URL: a folder that is not there has none, and looking does not make it.
+pub fn can_have_runs(url: &str) -> bool {
+    let folder = Url::parse(url).ok().filter(|url| url.scheme() == "file");
+    folder.and_then(|url| url.to_file_path().ok()).is_none_or(|folder| folder.is_dir())
 }
 
 /// The runs that have segments, the newest first.

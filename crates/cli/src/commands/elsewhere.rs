@@ -15,6 +15,13 @@ use crate::exit::CommandFailure;
 /// Where the programs of a run are to run, when that is elsewhere.
 pub(super) fn service(call: &RunArguments) -> Result<Option<RemoteService>, CommandFailure> {
     let key = key_source(&call.key);
+    if call.bundle && (call.replicate || call.detach) {
+        let flag = if call.detach { "--detach" } else { "--replicate" };
+        return Err(CommandFailure::Usage(format!(
+            "`{flag}` cannot be used with `--bundle`: what programs change in the project is only on the disk of the \
+             coordinator, so leave `--bundle` out, and let all machines share the folder"
+        )));
+    }
     match (&call.on, key) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(CommandFailure::Usage("a key is used only with `--on`".to_owned())),

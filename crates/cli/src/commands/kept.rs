@@ -58,6 +58,7 @@ pub(super) fn stored(which: &StoredRunArguments) -> Result<StoredRuns, CommandFa
     let kept = KeptRun { run, store, runs };
     let stored = StoredRuns { reader: kept.store.reader().clone(), kept: Some(kept) };
     stored.refresh()?;
+    stored.tell_failure()?;
     Ok(stored)
 }
 
@@ -70,6 +71,18 @@ impl StoredRuns {
             self.reader.note_driven(run, is_driven);
             Ok(())
         })
+    }
+
+    /// Says why nobody drives a run that has not ended, if a worker could not.
+    fn tell_failure(&self) -> Result<(), CommandFailure> {
+        let Some(KeptRun { runs, run, .. }) = &self.kept else { return Ok(()) };
+        let status = self.reader.run(run).map_err(|error| of_store(&error))?.status;
+        if status == "running"
+            && let Some(failure) = runs.failure(run)?
+        {
+            report::print_note(&failure);
+        }
+        Ok(())
     }
 
     /// What names the run in them that somebody wants.
@@ -160,7 +173,7 @@ mod built {
     use threadline_restate::blobs::{BlobError, BlobStore};
     use threadline_restate::detached::{DetachedRun, DetachedRuns, DetachedState};
     use threadline_restate::key::SharedKey;
-    use threadline_restate::segments::{BlobSegments, kept_runs};
+    use threadline_restate::segments::{BlobSegments, can_have_runs, kept_runs};
     use threadline_restate::worker::CoordinatorCommand;
     use threadline_store::{SegmentStore, Seq};
 
@@ -209,6 +222,11 @@ mod built {
                 };
             };
             let key = key.ok_or_else(|| without_key("--blobs"))?;
+            if !can_have_runs(url) {
+                return Err(CommandFailure::NotStarted(vec![Report::plain(format!(
+                    "there is no blob store at `{url}`"
+                ))]));
+            }
             Self::open(url, &key, kept.on.as_deref()).map(Some)
         }
 
@@ -259,7 +277,8 @@ mod built {
             let all = self.all()?;
             let missing = || of_store(&StoreError::NoSuchRun { name: name.chars().take(80).collect() });
             if name == "last" {
-                return all.into_iter().next().ok_or_else(missing);
+                let nothing = || format!("there is no run in the blob store `{}` yet", self.blobs.url());
+                return all.into_iter().next().ok_or_else(|| history::cannot_start(&nothing()));
             }
             let started = name.split_once('-').map_or(name, |(started, _)| started);
             let mut found: Vec<RunId> =

@@ -560,7 +560,8 @@ fn event_fields(kind: &str) -> Value {
             (
                 "on?",
                 object(
-                    "the service whose workers run its programs: `address`, and `key_file` or `key_variable`",
+                    "the service whose workers run its programs: `address`, `key_file` or `key_variable`, and where they \
+                     are used `blobs`, `bundle` and `replicated`",
                 ),
             ),
         ],

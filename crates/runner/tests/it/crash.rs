@@ -24,7 +24,9 @@ use threadline_runner::process::Control;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
 use threadline_runner::workplace::Here;
-use threadline_store::{Fault, Journal, NewRun, RunId, Store, StoreError, StoreOptions, WritePoint};
+use threadline_store::{
+    Fault, Journal, MemorySegments, NewRun, ReplicaWatch, RunId, Store, StoreError, StoreOptions, WritePoint,
+};
 
 const RUN: &str = "crash-0001";
 
@@ -32,6 +34,8 @@ const RUN: &str = "crash-0001";
 struct Place {
     folder: PathBuf,
     plan: Arc<Plan>,
+    /// Where its runs are kept, too.
+    segments: Option<MemorySegments>,
 }
 
 impl Place {
@@ -45,7 +49,7 @@ impl Place {
         let workflow = workflow.unwrap_or_else(|| panic!("{problems:#?}"));
         let (planned, problems) = plan(Arc::new(workflow));
         let plan = Arc::new(planned.unwrap_or_else(|| panic!("{problems:#?}")));
-        Self { folder, plan }
+        Self { folder, plan, segments: None }
     }
 
     /// Runs the workflow, or goes on with it, until its end or the given write.
@@ -99,6 +103,15 @@ impl Place {
             run: RUN.into(),
             start_time: "2026-01-01T00:00:00.000Z".into(),
         };
+        if let Some(segments) = &self.segments {
+            let end = store.import(&run, segments)?;
+            let watch = ReplicaWatch {
+                owner: format!("{:?}", std::time::Instant::now()),
+                tell: Box::new(|_| {}),
+                gives_up: Box::new(|| false),
+            };
+            store.replicate(&run, Arc::new(segments.clone()), end, watch)?;
+        }
         let events = read(store);
         let begun = !events.is_empty();
         let lease = match store.lease(&run) {
@@ -328,7 +341,9 @@ fn one_crash(name: &str, source: &str, crash: WritePoint, undisturbed: &Left) {
     let first = place.left();
     // Once more while it resumes: the commits of a store are counted from its opening.
     let number = match crash {
-        WritePoint::Before(number) | WritePoint::After(number) => 1 + number % 4,
+        WritePoint::Before(number) | WritePoint::Shipped(number) | WritePoint::After(number) => {
+            1 + number % 4
+        }
     };
     let over =
         |left: &Left| matches!(left.events.last().map(|event| &event.kind), Some(EventKind::RunEnded { .. }));
@@ -344,6 +359,46 @@ fn one_crash(name: &str, source: &str, crash: WritePoint, undisturbed: &Left) {
     let left = place.left();
     compare(&second, &left, &why);
     compare_ends(undisturbed, &left, crashes, &why);
+}
+
+/// The disk is lost with the process, before and after what it writes is kept elsewhere and committed: another machine
+/// makes the journal anew. Whatever was told before is there, nothing that finished runs again, and the end is the same.
+#[test]
+fn a_disk_is_lost_at_every_border_of_a_segment() {
+    let is_long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
+    for (name, source) in examples() {
+        let place = Place::new(&format!("{name}-kept"), &source);
+        let Driven::Ended(Ending::Ended(Outcome::Completed), commits) = place.drive(None, None) else {
+            panic!("{name} does not complete: {:#?}", place.left().events);
+        };
+        let undisturbed = place.left();
+        let step = if is_long { 1 } else { 4 };
+        for number in (1..=commits).step_by(step) {
+            for crash in [WritePoint::Before(number), WritePoint::Shipped(number), WritePoint::After(number)]
+            {
+                lose_disk(&name, &source, crash, &undisturbed);
+            }
+        }
+    }
+}
+
+fn lose_disk(name: &str, source: &str, crash: WritePoint, undisturbed: &Left) {
+    let why = format!("{name}, {crash:?}, and the disk is lost");
+    let mut place = Place::new(&format!("{name}-lost-{crash:?}").replace(['(', ')'], "-"), source);
+    place.segments = Some(MemorySegments::default());
+    let crashed = place.drive(Some(crash), None) == Driven::Crashed;
+    let before = place.left();
+    std::fs::remove_dir_all(place.folder.join(".threadline")).unwrap();
+    std::fs::create_dir(place.folder.join(".threadline")).unwrap();
+    let over = matches!(before.events.last().map(|event| &event.kind), Some(EventKind::RunEnded { .. }));
+    if over {
+        return;
+    }
+    let end = place.drive(None, None);
+    assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{why}: {end:?}");
+    let left = place.left();
+    compare(&before, &left, &why);
+    compare_ends(undisturbed, &left, u64::from(crashed), &why);
 }
 
 /// A step that must not run again counts as failed, or waits until somebody says.

@@ -185,6 +185,11 @@ fn a_detached_run_is_stopped_and_goes_on() {
     let here = cache(&kept);
     let run = kept.detach(&here);
     until("some items have begun", || witness.lines() > 4);
+    kept.project.write("locked.yaml", b"locks: [x]\nsteps:\n  - shell: echo hello\n");
+    let on = kept.on();
+    let words = ["run", "locked.yaml", "--detach"].into_iter().chain(on.iter().map(String::as_str));
+    let locked = kept.project.run_with(&[], &words.collect::<Vec<_>>());
+    assert!(locked.exit == 3 && locked.stderr.contains("locks hold on one machine"), "{}", locked.stderr);
     kept.wait_for(&here, &run, "running");
     let handed_again = kept.elsewhere(&here, &["resume", &run, "--detach"]);
     assert_eq!(handed_again.exit, 3, "{}", handed_again.stderr);

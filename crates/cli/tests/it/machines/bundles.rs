@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use super::cluster::{Cluster, Worker, until};
+use super::cluster::{Bucket, Cluster, Worker, until};
 use super::{results, signal, start};
 use crate::support::{self, Outcome, Project};
 
@@ -87,22 +87,52 @@ steps:
   - shell: cat together.txt
     capture: together
   - shell: test "$(stat -c %Y together.txt)" -ge "$(stat -c %Y made.txt)"
-  - shell: cd bin && pwd | grep -q '/project/bin$' && echo here > ../from-bin
+  - shell: pwd | grep -q '/project/bin$' && echo here > ../from-bin
     cwd: bin
 "#;
+
+/// A project for [`WRITERS`].
+fn writers() -> Project {
+    let project = Project::new();
+    project.write("workflow.yaml", WRITERS.as_bytes());
+    project.write("plain.txt", b"plain");
+    project.write("old/file", b"old");
+    project.write("bin/tool.sh", b"#!/bin/sh\necho made by the tool\n");
+    command(&project, "chmod 755 bin/tool.sh; mkdir nothing-in-it; ln -s /nowhere leads-nowhere");
+    project
+}
+
+#[test]
+fn a_bucket_serves_as_well_as_a_folder() {
+    let Some(cluster) = Cluster::start("bucket") else { return };
+    let Some(bucket) = Bucket::start() else { return };
+    let blobs = "s3://bucket/some/prefix";
+    let _worker = cluster.lone_worker_with("one", 4, blobs, &bucket.variables());
+    cluster.register();
+    let (here, there) = (writers(), writers());
+    let local = here.run_line("threadline run workflow.yaml");
+    assert_eq!(local.exit, 0, "{}", local.stderr);
+    let address = cluster.address();
+    let arguments = ["run", "workflow.yaml", "--on", &address, "--key-file", cluster.key(), "--blobs", blobs];
+    let arguments = arguments.into_iter().chain(["--bundle"]).collect::<Vec<_>>();
+    let remote = there.run_with(&bucket.variables(), &arguments);
+    assert_eq!(remote.exit, 0, "{}\n{}", remote.stderr, remote.stdout);
+    assert_eq!(listing(there.path()), listing(here.path()));
+    // Whoever may not use it hears of it before the run.
+    let wrong = there
+        .run_with(&bucket.variables(), &[&arguments[..7], &["s3://another/prefix", "--bundle"]].concat());
+    assert_eq!(wrong.exit, 3, "{}", wrong.stderr);
+    assert!(
+        wrong.stderr.contains("error: nothing can be put into `s3://another/prefix`"),
+        "{}",
+        wrong.stderr
+    );
+}
 
 #[test]
 fn what_steps_write_on_workers_is_what_they_write_here() {
     let Some((cluster, _workers)) = lone_cluster("writers", 4) else { return };
-    let (here, there) = (Project::new(), Project::new());
-    for project in [&here, &there] {
-        let workflow = WRITERS.replace("cd bin && pwd", "pwd");
-        project.write("workflow.yaml", workflow.as_bytes());
-        project.write("plain.txt", b"plain");
-        project.write("old/file", b"old");
-        project.write("bin/tool.sh", b"#!/bin/sh\necho made by the tool\n");
-        command(project, "chmod 755 bin/tool.sh; mkdir nothing-in-it; ln -s /nowhere leads-nowhere");
-    }
+    let (here, there) = (writers(), writers());
     let local = here.run_line("threadline run workflow.yaml");
     assert_eq!(local.exit, 0, "{}", local.stderr);
     let remote = run(&there, &cluster);
@@ -201,6 +231,66 @@ fn what_git_ignores_stays_and_what_the_run_writes_goes_with_it() {
     assert_eq!(outcome.exit, 0, "{}", outcome.stderr);
     assert_eq!(project.read("target/large").as_deref(), Some("not sent"));
     assert_eq!(project.read("target/program").as_deref(), Some("built\n"));
+}
+
+/// Values of these sizes, printed by a program, and given to others in a file, in a word and on their stdin.
+fn sizes(sizes: &[usize], is_given: bool) -> String {
+    let mut text = "agents: {count: {provider: command, command: [sha256sum]}}\nsteps:\n".to_owned();
+    for (at, size) in sizes.iter().enumerate() {
+        let _ = write!(
+            text,
+            "  - shell: head -c {size} /dev/zero | tr '\\0' x\n    capture: v{at}\n    capture_format: text\n    max_output: \
+             2GB\n  - shell: sha256sum < ${{v{at} | as_file}}\n"
+        );
+        if is_given {
+            let _ = write!(
+                text,
+                "  - shell: printf %s \"${{v{at}}}\" | sha256sum\n  - agent: count\n    message: ${{v{at}}}\n"
+            );
+        }
+    }
+    text
+}
+
+/// What each step left, in the order of the steps.
+fn left(project: &Project) -> Vec<String> {
+    let shown = project.run(&["show", "last", "--json"], b"").stdout;
+    let finished = shown.lines().filter(|line| line.contains(r#""kind":"finished""#));
+    let outputs =
+        finished.map(|line| line.split_once(r#""meta":"#).unwrap().0.split_once(r#""output":"#).unwrap().1);
+    outputs.map(str::to_owned).collect()
+}
+
+#[test]
+fn values_of_any_size_arrive_as_they_are() {
+    let Some((cluster, _workers)) = lone_cluster("sizes", 2) else { return };
+    // A server takes messages of at most 32 MiB.
+    let small = [0, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 1 << 20];
+    let large = [31 << 20, 33 << 20, 64 << 20];
+    let large = if support::is_long() { &large[..] } else { &large[1..2] };
+    let mut workflows = vec![sizes(&small, true), sizes(large, support::is_long())];
+    if support::is_long() {
+        workflows.push(sizes(&[1 << 30], false));
+    }
+    // Bytes that are no text are refused, and the same is said of them.
+    let mut bytes = "steps:\n".to_owned();
+    for size in [1, 1 << 20] {
+        let _ = write!(
+            bytes,
+            "  - shell: head -c {size} /dev/zero | tr '\\0' '\\377'\n    continue_on_error: true\n"
+        );
+    }
+    workflows.push(bytes);
+    for workflow in workflows {
+        let (here, there) = (Project::new(), Project::new());
+        for project in [&here, &there] {
+            project.write("workflow.yaml", workflow.as_bytes());
+        }
+        here.run_line("threadline run workflow.yaml");
+        let remote = run(&there, &cluster);
+        assert_eq!(left(&there), left(&here), "{}", remote.stderr);
+        assert_eq!(left(&there).len(), workflow.matches("  - ").count());
+    }
 }
 
 /// Items that commit in worktrees, in steps that other workers go on with.

@@ -289,6 +289,56 @@ fn pipe(from: &TcpStream, to: &TcpStream) {
     });
 }
 
+/// A stand-in for S3 with one empty bucket.
+pub(super) struct Bucket {
+    server: Child,
+    endpoint: String,
+}
+
+impl Bucket {
+    /// None, and a line that says so, where `.ci/run` did not install it.
+    pub(super) fn start() -> Option<Self> {
+        let given = std::env::var_os("THREADLINE_OBJECT_STORE").map(PathBuf::from);
+        let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/object-store");
+        let program = given.clone().unwrap_or_else(default).join("bin/moto_server");
+        assert!(given.is_none() || program.exists(), "THREADLINE_OBJECT_STORE has no moto_server");
+        if !program.exists() {
+            println!("left out: there is no moto_server; .ci/run installs it");
+            return None;
+        }
+        let port = free_port();
+        let mut command = Command::new(program);
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let bucket = Self {
+            server: command.spawn().expect("the stand-in starts"),
+            endpoint: format!("http://127.0.0.1:{port}"),
+        };
+        until("there is a bucket", || {
+            http(port, "PUT", "/bucket", "").is_some_and(|(status, _)| status == 200)
+        });
+        Some(bucket)
+    }
+
+    /// What whoever uses it has in the environment.
+    pub(super) fn variables(&self) -> [(&str, &str); 5] {
+        [
+            ("AWS_ACCESS_KEY_ID", "x"),
+            ("AWS_SECRET_ACCESS_KEY", "y"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ENDPOINT", &self.endpoint),
+            ("AWS_ALLOW_HTTP", "true"),
+        ]
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
 /// A worker: a supervisor and its server.
 pub(super) struct Worker {
     child: Child,

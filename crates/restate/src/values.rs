@@ -75,9 +75,8 @@ pub(crate) fn into_program(
         });
         let target = match files.into_iter().next() {
             Some(EffectText::Text(target)) => Some(target),
-            Some(_) => None,
             None if place == "stdin" => spec.stdin.as_mut(),
-            None => None,
+            Some(_) | None => None,
         };
         *target.ok_or_else(|| format!("there is no place `{place}` for a value"))? = text;
     }

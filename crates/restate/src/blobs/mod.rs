@@ -254,7 +254,7 @@ impl BlobStore {
     /// Whether a content is there, whole, and stays for a while.
     fn has(&self, blob: &BlobRef) -> BlobResult<bool> {
         let place = self.place(&by_content(blob))?;
-        match self.wait(self.objects.head(&place)) {
+        match Self::wait(self.objects.head(&place)) {
             Ok(found) => Ok(found.size == blob.length && age(&found) < FRESH),
             Err(Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(BlobError::Unavailable(words(&error))),
@@ -267,10 +267,10 @@ impl BlobStore {
         let place = self.place(&by_content(blob))?;
         let first = next()?;
         if first.len() as u64 == blob.length {
-            return self.wait(self.objects.put(&place, first.into())).map(|_| ()).map_err(failed);
+            return Self::wait(self.objects.put(&place, first.into())).map(|_| ()).map_err(failed);
         }
         let runtime = runtime()?;
-        let mut upload = self.wait(self.objects.put_multipart(&place)).map_err(failed)?;
+        let mut upload = Self::wait(self.objects.put_multipart(&place)).map_err(failed)?;
         let mut under_way = tokio::task::JoinSet::new();
         let mut piece = first;
         let sent = loop {
@@ -292,11 +292,11 @@ impl BlobStore {
             while let Some(part) = runtime.block_on(under_way.join_next()) {
                 ended(Some(part))?;
             }
-            self.wait(upload.complete()).map(|_| ()).map_err(failed)
+            Self::wait(upload.complete()).map(|_| ()).map_err(failed)
         });
         if sent.is_err() {
             // What is left of it has no name; the service removes it by its own rules if this does not.
-            let _ = self.wait(upload.abort());
+            let _ = Self::wait(upload.abort());
         }
         sent
     }
@@ -354,7 +354,7 @@ impl BlobStore {
     pub fn create(&self, name: &str, content: impl Into<Bytes>) -> BlobResult<Creation> {
         let place = self.place(name)?;
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.wait(self.objects.put_opts(&place, PutPayload::from_bytes(content.into()), options)) {
+        match Self::wait(self.objects.put_opts(&place, PutPayload::from_bytes(content.into()), options)) {
             Ok(_) => Ok(Creation::Created),
             Err(Error::AlreadyExists { .. }) => Ok(Creation::AlreadyThere),
             Err(error) => Err(BlobError::Unavailable(words(&error))),
@@ -400,7 +400,7 @@ impl BlobStore {
 
     /// Removes a blob. One that is not there is no error.
     pub fn delete(&self, name: &str) -> BlobResult<()> {
-        match self.wait(self.objects.delete(&self.place(name)?)) {
+        match Self::wait(self.objects.delete(&self.place(name)?)) {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(BlobError::Unavailable(words(&error))),
         }
@@ -420,14 +420,14 @@ impl BlobStore {
             Error::NotFound { .. } => BlobError::Missing(name.to_owned()),
             error => BlobError::Unavailable(words(&error)),
         };
-        let found = self.wait(self.objects.head(&place)).map_err(failed)?.size;
+        let found = Self::wait(self.objects.head(&place)).map_err(failed)?.size;
         if length.is_some_and(|length| length != found) {
             return Err(BlobError::Damaged(name.to_owned()));
         }
         let mut read = 0;
         while read < found {
             let until = found.min(read + PIECE as u64);
-            let piece = self.wait(self.objects.get_range(&place, read..until)).map_err(failed)?;
+            let piece = Self::wait(self.objects.get_range(&place, read..until)).map_err(failed)?;
             if piece.is_empty() {
                 return Err(BlobError::Damaged(name.to_owned()));
             }
@@ -443,7 +443,7 @@ impl BlobStore {
         Ok(self.prefix.parts().chain(name.parts()).collect())
     }
 
-    fn wait<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    fn wait<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         match &*RUNTIME {
             Ok(runtime) => runtime.block_on(request),
             Err(error) => {

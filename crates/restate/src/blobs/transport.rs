@@ -13,7 +13,7 @@ use threadline_runner::http;
 use ureq::http::{Method, Request, Response};
 
 /// How long a server may take for one request. No request carries more than a piece of a blob.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// How long a server has to take a connection.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -80,8 +80,9 @@ impl HttpService for Transport {
 fn failed(error: ureq::Error) -> HttpError {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let kind = match &error {
-        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => HttpErrorKind::Connect,
-        ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => HttpErrorKind::Connect,
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => HttpErrorKind::Connect,
         ureq::Error::Timeout(_) => HttpErrorKind::Timeout,
         ureq::Error::Io(error) => match error.kind() {
             ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof => HttpErrorKind::Interrupted,

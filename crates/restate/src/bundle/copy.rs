@@ -10,7 +10,7 @@ use threadline_runner::process::Environment;
 use threadline_runner::worktrees::{RepositoryCarrier, WorktreeError};
 
 use super::{
-    Bundle, BundleChange, BundleEntry, EntryChange, FileStamp, RepositoryChange, Seen, check_path, look,
+    Bundle, BundleChange, BundleEntry, EntryChange, FileStamp, FoundEntry, RepositoryChange, check_path, look,
 };
 use crate::blobs::{BlobError, BlobRef, BlobStore};
 
@@ -217,17 +217,17 @@ impl PrivateCopy {
         let looked = look(&self.root, &|_| false, &mut |path, seen| {
             let before = gone.remove(&path);
             let after = match seen {
-                Seen::Folder { mode } => BundleEntry::Folder { mode },
-                Seen::Link { target } => BundleEntry::Link { target },
-                Seen::File(stamp, _) if self.stamps.get(&path) == Some(&stamp) => return Ok(()),
-                Seen::File(stamp, mode) => match put(&path) {
+                FoundEntry::Folder { mode } => BundleEntry::Folder { mode },
+                FoundEntry::Link { target } => BundleEntry::Link { target },
+                FoundEntry::File(stamp, _) if self.stamps.get(&path) == Some(&stamp) => return Ok(()),
+                FoundEntry::File(stamp, mode) => match put(&path) {
                     Ok(content) => BundleEntry::File { mode, content, changed: stamp.changed() },
                     Err(error) => {
                         failed = Some(error);
                         return Err(String::new());
                     }
                 },
-                Seen::Other => {
+                FoundEntry::Other => {
                     change.left_out.push(path);
                     return Ok(());
                 }

@@ -330,7 +330,7 @@ impl FileStamp {
 }
 
 /// What stands in a folder, as the system tells it.
-pub(crate) enum Seen {
+pub(crate) enum FoundEntry {
     Folder {
         mode: u32,
     },
@@ -347,7 +347,7 @@ pub(crate) enum Seen {
 pub(crate) fn look(
     root: &Path,
     leaves_out: &dyn Fn(&str) -> bool,
-    see: &mut dyn FnMut(String, Seen) -> Result<(), String>,
+    see: &mut dyn FnMut(String, FoundEntry) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
@@ -376,23 +376,23 @@ pub(crate) fn look(
             };
             let mode = metadata.mode() & 0o7777;
             if metadata.is_dir() {
-                see(path.clone(), Seen::Folder { mode })?;
+                see(path.clone(), FoundEntry::Folder { mode })?;
                 folders.push(path);
             } else if metadata.is_file() {
-                see(path, Seen::File(FileStamp::of(&metadata), mode))?;
+                see(path, FoundEntry::File(FileStamp::of(&metadata), mode))?;
             } else if metadata.is_symlink() {
                 match fs::read_link(entry.path()) {
                     Ok(target) => {
                         let target = target.into_os_string().into_string();
                         let target = target
                             .map_err(|_| format!("the link `{path}` leads to a name that is not UTF-8"))?;
-                        see(path, Seen::Link { target })?;
+                        see(path, FoundEntry::Link { target })?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(format!("`{path}`: {error}")),
                 }
             } else {
-                see(path, Seen::Other)?;
+                see(path, FoundEntry::Other)?;
             }
         }
     }

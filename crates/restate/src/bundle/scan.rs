@@ -11,7 +11,7 @@ use threadline_runner::process::Environment;
 use threadline_runner::worktrees::{self, RepositoryCarrier};
 
 use super::copy::make_folder;
-use super::{Bundle, BundleEntry, FileStamp, MOST_BYTES, MOST_ENTRIES, Seen, SentRepository, look};
+use super::{Bundle, BundleEntry, FileStamp, FoundEntry, MOST_BYTES, MOST_ENTRIES, SentRepository, look};
 use crate::blobs::{BlobError, BlobRef, BlobStore};
 
 /// So many files are put into the store at once.
@@ -63,17 +63,17 @@ impl Scanner {
         let leaves_out = |path: &str| ignored.has(path) && !is_way_to(written, path);
         look(root, &leaves_out, &mut |path, seen| {
             match seen {
-                Seen::Folder { mode } => {
+                FoundEntry::Folder { mode } => {
                     bundle.entries.insert(path, BundleEntry::Folder { mode });
                 }
-                Seen::Link { target } => {
+                FoundEntry::Link { target } => {
                     bundle.entries.insert(path, BundleEntry::Link { target });
                 }
-                Seen::File(stamp, mode) => {
+                FoundEntry::File(stamp, mode) => {
                     bytes = bytes.saturating_add(stamp.length);
                     files.push((path, stamp, mode));
                 }
-                Seen::Other => {}
+                FoundEntry::Other => {}
             }
             let count = bundle.entries.len() + files.len();
             if count > MOST_ENTRIES {
@@ -135,8 +135,8 @@ impl Scanner {
         spool: &Path,
     ) -> Result<Option<SentRepository>, ScanError> {
         let failed = |error: worktrees::WorktreeError| ScanError::Project(error.to_string());
-        let carrier = RepositoryCarrier::new(root, env);
-        let Some(carried) = carrier.describe().map_err(failed)? else { return Ok(None) };
+        let repository = RepositoryCarrier::new(root, env);
+        let Some(carried) = repository.describe().map_err(failed)? else { return Ok(None) };
         let tips = carried.tips();
         if self.packs.len() > MOST_PACKS {
             self.packs.truncate(1);
@@ -145,7 +145,7 @@ impl Scanner {
         if !tips.is_subset(&known) {
             let folder = spool.join(format!("packs-{}", uuid::Uuid::new_v4().simple()));
             make_folder(&folder).map_err(ScanError::Project)?;
-            let packed = carrier.pack(&tips, &known, &folder).map_err(failed);
+            let packed = repository.pack(&tips, &known, &folder).map_err(failed);
             let put = packed.and_then(|pack| match pack {
                 Some(pack) => store.put_file(&pack).map(Some).map_err(ScanError::Store),
                 None => Ok(None),
@@ -176,6 +176,9 @@ fn is_way_to(written: &BTreeSet<String>, path: &str) -> bool {
     written.range(inside.clone()..).next().is_some_and(|found| found.starts_with(&inside))
 }
 
+/// The place of a file, and its content in the store; none where it is gone.
+type PutFile = (usize, Result<Option<BlobRef>, ScanError>);
+
 /// Puts the contents of files into the store. None for a file that is gone.
 fn put_all(
     paths: &[PathBuf],
@@ -183,7 +186,7 @@ fn put_all(
     there: &HashSet<BlobRef>,
 ) -> Result<Vec<Option<BlobRef>>, ScanError> {
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<Option<BlobRef>, ScanError>)>> = Mutex::default();
+    let done: Mutex<Vec<PutFile>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..paths.len().min(AT_ONCE) {
             scope.spawn(|| {

@@ -104,8 +104,8 @@ impl<'f> RepositoryCarrier<'f> {
         let who = who.answer()?.stdout;
         let setting = |name: &str| {
             let pairs = who.split(|byte| *byte == 0).filter_map(|pair| std::str::from_utf8(pair).ok());
-            let values = pairs.filter_map(|pair| pair.split_once('\n')).filter(|(key, _)| *key == name);
-            values.last().map(|(_, value)| value.to_owned())
+            let mut values = pairs.filter_map(|pair| pair.split_once('\n')).filter(|(key, _)| *key == name);
+            values.next_back().map(|(_, value)| value.to_owned())
         };
         let user = [setting("user.name"), setting("user.email")];
         let format = format.to_string_lossy().into_owned();
@@ -270,12 +270,11 @@ impl<'f> RepositoryCarrier<'f> {
             call.input(updates.into_bytes()).done()?;
         }
         if now.head != after.head && before.head != after.head {
-            match after.head.strip_prefix("ref: ") {
-                Some(name) => self.call("check out a branch").args(["symbolic-ref", "HEAD", name]).done()?,
-                None => {
-                    let call = self.call("check out a commit");
-                    call.args(["update-ref", "--no-deref", "HEAD", &after.head]).done()?;
-                }
+            if let Some(name) = after.head.strip_prefix("ref: ") {
+                self.call("check out a branch").args(["symbolic-ref", "HEAD", name]).done()?;
+            } else {
+                let call = self.call("check out a commit");
+                call.args(["update-ref", "--no-deref", "HEAD", &after.head]).done()?;
             }
         }
         self.set_user(&before.user, &after.user)?;

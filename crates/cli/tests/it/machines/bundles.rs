@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::cluster::{Bucket, Cluster, Worker, until};
 use super::{results, signal, start};
+use crate::examples;
 use crate::support::{self, Outcome, Project};
 
 /// A cluster of two workers that see nothing but the blob store.
@@ -100,6 +101,32 @@ fn writers() -> Project {
     project.write("bin/tool.sh", b"#!/bin/sh\necho made by the tool\n");
     command(&project, "chmod 755 bin/tool.sh; mkdir nothing-in-it; ln -s /nowhere leads-nowhere");
     project
+}
+
+#[test]
+fn examples_leave_the_same_in_copies() {
+    let Some((cluster, _workers)) = lone_cluster("copied-examples", 8) else { return };
+    let (first, step) = if support::is_long() { (0, 1) } else { (3, 8) };
+    let (mut same, mut left_out, mut failures) = (0, Vec::new(), Vec::new());
+    for name in examples::examples().into_iter().skip(first).step_by(step) {
+        let (project, line) = examples::prepared(&name);
+        let text = project.read("workflow.yaml").unwrap_or_default();
+        if !line.starts_with("threadline run") || text.contains("secrets") {
+            left_out.push(name);
+            continue;
+        }
+        let outcome =
+            project.run_line(&format!("{line} {} --blobs {} --bundle", cluster.on(), cluster.blobs()));
+        let seen = examples::text_of(outcome.exit, &outcome.stdout);
+        if seen == examples::expected(&name) {
+            same += 1;
+        } else {
+            failures.push(format!("{name} left {}\n{seen}", outcome.stderr));
+        }
+    }
+    println!("{same} examples the same in copies; left out: {left_out:?}");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(same >= 5);
 }
 
 #[test]

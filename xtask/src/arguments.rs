@@ -16,6 +16,8 @@ usage: cargo xtask TASK
   measure [--json] [--path DIR]   figures of this checkout or of the one in DIR: lines, function lengths,
                                   type names used twice, empty doc comments, test programs, times of the
                                   last `test`
+  older [--list] FOLDER           how many files of older systems in FOLDER load, as they are and after `migrate`,
+                                  with the binary that is built; each folder in it is a system
   coverage [CRATE]                run the tests and show which lines they reach; of one crate, its own tests
   help                            this text
 
@@ -40,6 +42,11 @@ pub(crate) enum Task {
         path: Option<PathBuf>,
         json: bool,
     },
+    /// Files of older systems in a folder; whether those that are refused are listed.
+    Older {
+        folder: PathBuf,
+        list: bool,
+    },
     /// Of one crate, by its folder, or of all.
     Coverage(Option<String>),
 }
@@ -63,6 +70,12 @@ impl Task {
             ["newcomer", "--long"] => Ok(Self::Newcomer(Effort::Long)),
             ["fuzz", rest @ ..] => parse_fuzz(rest),
             ["measure", rest @ ..] => parse_measure(rest),
+            ["older", "--list", folder] | ["older", folder, "--list"] => {
+                Ok(Self::Older { folder: PathBuf::from(folder), list: true })
+            }
+            ["older", folder] if !folder.starts_with('-') => {
+                Ok(Self::Older { folder: PathBuf::from(folder), list: false })
+            }
             ["coverage"] => Ok(Self::Coverage(None)),
             ["coverage", name] if !name.starts_with('-') => Ok(Self::Coverage(Some((*name).to_owned()))),
             _ => Err(usage(&format!("unknown task `{}`", arguments.join(" ")))),
@@ -131,6 +144,9 @@ mod tests {
         assert_eq!(parse("measure"), Ok(Task::Measure { path: None, json: false }));
         let elsewhere = Task::Measure { path: Some(PathBuf::from("other")), json: true };
         assert_eq!(parse("measure --path other --json"), Ok(elsewhere));
+        let older = |list| Task::Older { folder: PathBuf::from("old"), list };
+        assert_eq!(parse("older old"), Ok(older(false)));
+        assert_eq!(parse("older --list old"), Ok(older(true)));
         assert_eq!(parse("coverage"), Ok(Task::Coverage(None)));
         assert_eq!(parse("coverage expect"), Ok(Task::Coverage(Some("expect".to_owned()))));
     }

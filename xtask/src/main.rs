@@ -17,6 +17,7 @@ mod fuzz;
 mod licence;
 mod measure;
 mod newcomer;
+mod older;
 mod project;
 mod source;
 mod steps;
@@ -48,6 +49,7 @@ fn perform(task: &Task) -> Result<(), Failure> {
         Task::Newcomer(effort) => newcomer::check(&project, *effort)?,
         Task::Fuzz { target, amount } => fuzz::run(&project, target.as_deref(), *amount)?,
         Task::Measure { path, json } => measure::run(&project, path.as_deref(), *json)?,
+        Task::Older { folder, list } => older::run(&project, folder, *list)?,
         Task::Coverage(name) => coverage::run(&project, name.as_deref())?,
     }
     Ok(())

@@ -18,6 +18,10 @@ threadline_lang::checks! {
     UnknownKey "unknown-key" Error
     /// A key of another system; the hint says what to write instead.
     OldKey "old-key" Error
+    /// A key of another system that changes nothing here, or that the run goes without.
+    IgnoredKey "ignored-key" Warning
+    /// A spelling of an older system that means the same here; `threadline migrate` writes the present one.
+    OldSpelling "old-spelling" Warning
     /// A key that this version does not support yet.
     NotInVersion "not-in-version" Error
     /// A required key is missing.
@@ -105,7 +109,7 @@ threadline_lang::checks! {
     /// A route to a state that does not exist.
     UnknownState "unknown-state" Error
     /// A state that cannot be reached from `initial`.
-    UnreachableState "unreachable-state" Error
+    UnreachableState "unreachable-state" Warning
     /// A terminal state that cannot be reached from `initial`.
     UnusedEnd "unused-end" Warning
     /// A state without a route that does not end the loop.

@@ -58,7 +58,13 @@ pub struct Unread {
 /// in order; those of other files name their file.
 pub fn plan(workflow: Arc<Workflow>, read: &FileReader<'_>) -> (Option<Plan>, Vec<Problem>) {
     let name = name_from("", workflow.file.name());
-    let mut files = Files { read, known: BTreeMap::new(), chain: vec![name], problems: Vec::new() };
+    let mut files = Files {
+        read,
+        known: BTreeMap::new(),
+        chain: vec![name],
+        problems: Vec::new(),
+        named_above: Vec::new(),
+    };
     let (plan, mut problems, _) = files.plan(workflow);
     problems.append(&mut files.problems);
     (plan, problems)
@@ -97,11 +103,20 @@ pub fn assemble(file: SourceFile, read: &FileReader<'_>) -> SourceFile {
             if !known.insert(name.clone()) {
                 continue;
             }
-            let found = if known.len() > MAX_PARTS {
+            let (name, found) = if known.len() > MAX_PARTS {
                 let message = format!("more than {MAX_PARTS} files are included");
-                Err(Unread { message, hint: None, nearest: None })
+                (name, Err(Unread { message, hint: None, nearest: None }))
             } else {
-                read(&name)
+                match (read(&name), name_above(&including, &path)) {
+                    (Err(unread), Some(above)) if !known.contains(&above) => match read(&above) {
+                        Ok(part) => {
+                            known.insert(above.clone());
+                            (above, Ok(part))
+                        }
+                        Err(_) => (name, Err(unread)),
+                    },
+                    (found, _) => (name, found),
+                }
             };
             let found = found.and_then(|part| {
                 size = size.saturating_add(part.own_text().len());
@@ -168,6 +183,20 @@ pub fn name_from(caller: &str, path: &str) -> String {
     format!("{root}{}", parts.join("/"))
 }
 
+/// The name of a file that is not there beside the one that names it, but may be in the folder above: older loops name
+/// files from the folder of all loops, also from a folder in it.
+pub(crate) fn name_above(caller: &str, path: &str) -> Option<String> {
+    let is_plain = path.contains('/') && !path.starts_with(['/', '.']);
+    is_plain.then(|| name_from(caller, &format!("../{path}")))
+}
+
+/// That a file is named from the folder above, and how it is named from its own.
+pub(crate) fn named_from_above(path: &str, span: Span) -> Problem {
+    let message = format!("`{path}` is not here, but in the folder above, as older systems name it");
+    let written = format!("../{path}");
+    Check::OldSpelling.at(span, message).replace(format!("write `{written}`"), written)
+}
+
 /// The path from the folder of one file to another, so that [`name_from`] gives its name again.
 pub(crate) fn path_from(caller: &str, name: &str) -> String {
     let caller = name_from("", caller);
@@ -190,12 +219,20 @@ struct Files<'r> {
     chain: Vec<String>,
     /// The problems of called files.
     problems: Vec<Problem>,
+    /// The calls of files that are in the folder above.
+    named_above: Vec<Problem>,
+}
+
+/// Whether a part of a file ends with a text, as it is written.
+fn is_written(file: &SourceFile, span: Span, end: &str) -> bool {
+    file.text().get(span.range()).is_some_and(|text| text.trim_end_matches(['"', '\'']).ends_with(end))
 }
 
 impl Files<'_> {
     /// The plan of a workflow, the problems of its own file, and the depth of the calls below it.
     fn plan(&mut self, workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>, usize) {
         let mut called = Called::new();
+        let outer = std::mem::take(&mut self.named_above);
         let (mut problems, mut deepest) = (Vec::new(), 0);
         let steps = workflow.all_steps();
         let by_steps = steps.iter().filter_map(|step| match &step.action {
@@ -217,6 +254,8 @@ impl Files<'_> {
         }
         let (plan, found) = plan_calling(workflow, &called);
         problems.extend(found);
+        problems.append(&mut self.named_above);
+        self.named_above = outer;
         problems.sort_by_key(|problem| problem.span.start);
         (plan, problems, deepest + 1)
     }
@@ -227,7 +266,16 @@ impl Files<'_> {
         path: &Field<EcoString>,
     ) -> Result<(Callee, usize), Box<Problem>> {
         let span = path.origin.span;
-        let name = name_from(caller.name(), &path.value);
+        let mut name = name_from(caller.name(), &path.value);
+        if !self.known.contains_key(&name)
+            && let Some(above) = name_above(caller.name(), &path.value)
+            && (self.read)(&name).is_err()
+            && (self.known.contains_key(&above) || (self.read)(&above).is_ok())
+        {
+            let written = path.value.strip_suffix(".yaml").filter(|_| !is_written(caller, span, ".yaml"));
+            self.named_above.push(named_from_above(written.unwrap_or(&path.value), span));
+            name = above;
+        }
         if let Some(first) = self.chain.iter().position(|on_the_way| *on_the_way == name) {
             let around: Vec<&str> =
                 self.chain[first..].iter().map(String::as_str).chain([name.as_str()]).collect();

@@ -217,6 +217,14 @@ impl Routes {
     pub fn judges(&self) -> bool {
         !self.on.is_empty() || !self.conditions.is_empty()
     }
+
+    /// The verdicts that an agent is asked to choose from, where nothing else names them: `yes`, `no`, and those that have
+    /// routes.
+    pub fn judged_verdicts(&self) -> Vec<EcoString> {
+        let routed = self.on.iter().map(|(verdict, _)| verdict.clone());
+        let routed = routed.filter(|verdict| !["yes", "no", UNCERTAIN].contains(&verdict.as_str()));
+        ["yes".into(), "no".into()].into_iter().chain(routed).collect()
+    }
 }
 
 /// From one node to another.

@@ -19,6 +19,7 @@ pub struct Question {
     agent: EcoString,
     verdicts: Vec<EcoString>,
     min_confidence: Option<Number>,
+    keeps_unsure: bool,
 }
 
 /// What is asked when nothing else is.
@@ -61,7 +62,7 @@ impl JudgedState<'_> {
             evaluate::question(self.plan, self.step, judge, PROMPT, &below, self.scope, session, enter);
         let resolved = resolved.map_err(|errors| self.unresolved(&errors))?;
         let (agent, verdicts) = (judge.agent.value.clone(), judge.verdicts.clone());
-        Ok(Question { resolved, agent, verdicts, min_confidence })
+        Ok(Question { resolved, agent, verdicts, min_confidence, keeps_unsure: judge.keeps_unsure })
     }
 }
 
@@ -69,7 +70,7 @@ impl Question {
     /// A question to an agent that knows these verdicts.
     #[cfg(feature = "testing")]
     pub(crate) fn new(resolved: Resolved, agent: EcoString, verdicts: Vec<EcoString>) -> Self {
-        Self { resolved, agent, verdicts, min_confidence: None }
+        Self { resolved, agent, verdicts, min_confidence: None, keeps_unsure: false }
     }
 
     /// A hash of what is asked, and of how an answer is read.
@@ -127,7 +128,7 @@ impl Question {
             Some((sure, least)) => {
                 let (sure, least) = (Value::from(sure.clone()), Value::from(least.clone()));
                 let reason = eco_format!("`{verdict}` with confidence {sure}, below {least}: {reason}");
-                Verdict::new(UNCERTAIN, reason)
+                Verdict::new(if self.keeps_unsure { verdict } else { UNCERTAIN }, reason)
             }
             None => Verdict::new(verdict, reason),
         };

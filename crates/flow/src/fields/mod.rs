@@ -5,6 +5,7 @@
 //! [`objects`].
 
 mod failure;
+mod older;
 mod other_versions;
 pub(crate) mod outputs;
 mod providers;
@@ -15,6 +16,7 @@ mod table;
 use threadline_lang::diag::words;
 
 pub use failure::{Failure, FailureKind};
+pub use older::{Becomes, OLDER_KEYS, OlderKey, OlderSystem, find_older_key};
 pub use other_versions::{
     UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word, with_underscores,
 };
@@ -257,6 +259,12 @@ impl ObjectSpec {
     pub fn find_unsupported(&self, name: &str) -> Option<UnsupportedKey> {
         let inherited = || self.base.as_ref().and_then(|base| base.object.find_unsupported(name));
         find_unsupported_key(self.name, name).or_else(inherited)
+    }
+
+    /// Looks up a key that this object does not have, but an older system does.
+    pub(crate) fn find_older(&self, name: &str) -> Option<&'static OlderKey> {
+        let inherited = || self.base.as_ref().and_then(|base| base.object.find_older(name));
+        find_older_key(self.name, name).or_else(inherited)
     }
 
     /// All keys, including the inherited ones.

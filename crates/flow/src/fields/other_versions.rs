@@ -1,5 +1,7 @@
 //! Keys, roots and words of other systems and of later versions, each with a hint that says what to write
-//! instead.
+//! instead. Those of the systems whose files people bring are in [`super::older`].
+
+use super::older::find_older_key;
 
 /// Why a key that is not in the table is recognised nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +16,9 @@ pub enum UnsupportedKey {
 
 /// Looks up a key that the table of an object does not have, as it is written or with `_` between its words.
 pub fn find_unsupported_key(object: &str, key: &str) -> Option<UnsupportedKey> {
+    if let Some(row) = find_older_key(object, key) {
+        return Some(row.becomes.unsupported());
+    }
     let find = |key: &str| UNSUPPORTED_KEYS.iter().find(|row| row.0 == object && row.1 == key);
     find(key).or_else(|| find(&with_underscores(key))).map(|(.., unsupported)| *unsupported)
 }
@@ -81,15 +86,11 @@ const MOVE_TO_POLICY: UnsupportedKey = Replaced("move it under `error_policy:`")
 const MOVE_TO_MAP: UnsupportedKey = Replaced("move it under `map:`");
 const USE_ITEM_RETRY: UnsupportedKey =
     Replaced("under `map:` write `retry: {attempts: 3, backoff: exponential, delay: 1s}`");
-const NO_ERROR_COLLECTION: UnsupportedKey =
-    Replaced("remove it: every failure is reported at once, and kept in the journal and in `${map.results}`");
 const NO_CIRCUIT_BREAKER: UnsupportedKey = Replaced(
     "use `max_failures` and `failure_threshold` of `error_policy` to end a map with too many failures",
 );
 const WHOLE_OUTPUT: UnsupportedKey =
     Replaced("capture the whole output, and select the part in a `value:` step or in `variables:`");
-const COMMIT_IN_STEP: UnsupportedKey =
-    Replaced("commit in a separate step: `shell: git commit -am \"what changed\"`");
 
 const NEEDS_IN_GRAPHS: UnsupportedKey =
     Replaced("steps run in the order in which they are written; a node of a graph has `needs:`");
@@ -105,29 +106,9 @@ const START_A_RUN: UnsupportedKey = Replaced(
      graph",
 );
 
-const USE_FINALLY: UnsupportedKey = Replaced(
-    "put steps that always run at the end under `finally:`; `threadline show` says why the loop ended",
-);
 const USE_INPUTS: UnsupportedKey = Replaced(
     "declare it under `inputs:` as `NAME: {type: text, description: ...}`, and read `${inputs.NAME}`",
 );
-const USE_DESCRIPTION: UnsupportedKey = Replaced("remove it, or mention it in `description:`");
-const USE_RETRY: UnsupportedKey = Replaced(
-    "write `retry: {attempts: 5, backoff: exponential, delay: 30s, max_delay: 1h}`, and \
-             `on_error:` for when all attempts failed",
-);
-const LIMIT_VISITS: UnsupportedKey =
-    Replaced("limit the visits of a state with `max_edge_revisits:` and `max_steps:`");
-const USE_AGENTS: UnsupportedKey = Replaced(
-    "declare an agent with `agents: {NAME: {command: [program, --model, x]}}`, and name it with \
-             `agent:`",
-);
-const USE_MAX_STALL: UnsupportedKey = Replaced(
-    "write `max_stall:` next to `states:` to stop a loop in which nothing changes; compare \
-             numbers with `type: convergence`",
-);
-const COMPARE_IN_ACTION: UnsupportedKey =
-    Replaced("compare with the file in the action, and judge its exit code or use `type: agent`");
 
 /// The key, the word, and the hint.
 static OTHER_WORDS: &[(&str, &str, &str)] = &[
@@ -175,16 +156,10 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("workflow", "trigger", Replaced("make it a node: `nodes: {start: {trigger: manual}}`")),
     ("workflow", "version", Replaced("write `threadline: 1`")),
     ("workflow", "retry", Replaced("write `defaults: {retry: 3}`, or `retry:` on the steps that need it")),
-    (
-        "workflow",
-        "profiles",
-        Replaced("declare `inputs:`, and pass them with `--input`, or a file with `--inputs`"),
-    ),
     ("workflow", "on_item_failure", MOVE_TO_POLICY),
     ("workflow", "continue_on_failure", MOVE_TO_POLICY),
     ("workflow", "max_failures", MOVE_TO_POLICY),
     ("workflow", "failure_threshold", MOVE_TO_POLICY),
-    ("workflow", "error_collection", NO_ERROR_COLLECTION),
     ("workflow", "circuit_breaker", NO_CIRCUIT_BREAKER),
     ("workflow", "retry_config", USE_ITEM_RETRY),
     ("workflow", "input", MOVE_TO_MAP),
@@ -204,7 +179,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("map", "retry_on_failure", Replaced("write `retry: 3`, the total number of attempts")),
     ("map", "retries", Replaced("write `retry: 3`, the total number of attempts")),
     ("map", "retry_config", Replaced("write `retry: {attempts: 3, backoff: exponential, delay: 1s}`")),
-    ("error_policy", "error_collection", NO_ERROR_COLLECTION),
     ("error_policy", "circuit_breaker", NO_CIRCUIT_BREAKER),
     ("error_policy", "retry_config", USE_ITEM_RETRY),
     ("captured_output", "pattern", WHOLE_OUTPUT),
@@ -223,29 +197,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("map", "when", Replaced("select items with `filter:`; `when:` belongs on one of the steps")),
     ("step", "max_parallel", Renamed("parallel")),
     ("step", "worktree", Replaced("only the items of `map:` have worktrees, those of a `foreach` do not")),
-    (
-        "step",
-        "capture_streams",
-        Replaced("remove it: with `capture: NAME`, stderr is read as `${captured.NAME.stderr}`"),
-    ),
-    ("step", "commit_required", COMMIT_IN_STEP),
-    ("step", "auto_commit", COMMIT_IN_STEP),
-    ("step", "commit_config", COMMIT_IN_STEP),
-    (
-        "step",
-        "validate",
-        Replaced("check in a separate step: `shell: ...`, with `on_failure:` for the reaction"),
-    ),
-    ("step", "step_validate", Replaced("check in a separate step: `shell: ...` with `on_failure:`")),
-    ("step", "analyze", Replaced("write the command that it runs as `shell:` or `claude:`")),
-    ("step", "test", Replaced("write its command as `shell:`, and its `on_failure:` on the same step")),
-    ("step", "goal_seek", Replaced("retry with `retry:`, or write the attempts as steps with `when:`")),
-    (
-        "step",
-        "output_file",
-        Replaced("add `capture: NAME`, then a step `write_file: {path: FILE, content: \"${NAME}\"}`"),
-    ),
-    ("step", "handler", Replaced("write the command that it runs as `shell:`, `argv:` or `claude:`")),
     ("step", "command", Replaced("write it as `shell:`, or as `argv:` without a shell")),
     ("step", "run", Renamed("shell")),
     ("step", "script", Renamed("shell")),
@@ -439,127 +390,6 @@ static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
     ("workflow", "permissions", Replaced("remove it: a run may do what whoever starts it may do")),
     ("workflow", "runs-on", Replaced("remove it: a run uses the machine that it is started on")),
     ("workflow", "shell", Replaced("write it as a step: `steps: [{shell: ...}]`")),
-    ("workflow", "author", USE_DESCRIPTION),
-    ("step", "max_attempts", Replaced("write `retry:` on the step that fails")),
-    ("step", "fail_workflow", Replaced("a failed step ends the run unless it has `continue_on_error: true`")),
-    (
-        "step",
-        "on_exit_code",
-        Replaced("write steps with `when: prev.exit_code == 1`, after `continue_on_error: true`"),
-    ),
     ("step", "commands", Replaced("write the steps as a list")),
     ("step", "input", Replaced("write the list as `foreach:`")),
-    // Loops of an older system.
-    ("workflow", "scope", Replaced("write `locks:`, the paths that only one run may use at a time")),
-    ("workflow", "on_max_steps", USE_FINALLY),
-    ("workflow", "on_max_iterations", USE_FINALLY),
-    (
-        "workflow",
-        "circuit",
-        Replaced(
-            "write `max_stall: 3` to stop the loop when a state has the same verdict and output three \
-             times in a row",
-        ),
-    ),
-    (
-        "workflow",
-        "llm",
-        Replaced("declare the agent under `agents:`, and ask it with `evaluate: {type: agent, prompt: ...}`"),
-    ),
-    ("workflow", "on_handoff", Replaced("remove it: continue a stopped run with `threadline resume`")),
-    ("workflow", "input_key", USE_INPUTS),
-    ("workflow", "parameters", USE_INPUTS),
-    ("workflow", "required_inputs", USE_INPUTS),
-    ("workflow", "default_timeout", Replaced("write `defaults: {timeout: 10m}`")),
-    ("workflow", "default_idle_timeout", Replaced("write `defaults: {idle_timeout: 1m}`")),
-    ("workflow", "config", Replaced("remove it: settings of other programs have no meaning here")),
-    ("workflow", "labels", USE_DESCRIPTION),
-    ("workflow", "visibility", USE_DESCRIPTION),
-    (
-        "workflow",
-        "artifact_versioning",
-        Replaced(
-            "copy the files to keep in a separate state: `shell: cp report.md report-${state.iteration}.md`",
-        ),
-    ),
-    (
-        "workflow",
-        "host_guard",
-        Replaced(
-            "remove it: limit programs with `timeout:` and `max_output:`, or with `ulimit` in the command",
-        ),
-    ),
-    (
-        "workflow",
-        "flow",
-        Replaced("write the states under `states:`, each with `next:` or `on_yes:` and `on_no:`"),
-    ),
-    ("workflow", "state_defs", Renamed("states")),
-    (
-        "state",
-        "append_to_messages",
-        Replaced("append to a file: `shell: echo ${captured.NAME.output} >> messages`"),
-    ),
-    (
-        "state",
-        "context_passthrough",
-        Replaced(
-            "pass values with `with:`, and read the exports of the called workflow: \
-             `${captured.NAME.value.x}`",
-        ),
-    ),
-    (
-        "state",
-        "on_maintain",
-        Replaced("remove it: with `maintain: true`, a loop starts again with `initial`"),
-    ),
-    (
-        "state",
-        "retryable_exit_codes",
-        Replaced("distinguish exit codes with `evaluate: {type: exit_code, no_codes: [...]}` and `route:`"),
-    ),
-    ("state", "on", Renamed("route")),
-    ("state", "transitions", Renamed("route")),
-    ("state", "max_rate_limit_retries", USE_RETRY),
-    ("state", "on_rate_limit_exhausted", USE_RETRY),
-    ("state", "rate_limit_backoff_base_seconds", USE_RETRY),
-    ("state", "rate_limit_max_wait_seconds", USE_RETRY),
-    ("state", "rate_limit_long_wait_ladder", USE_RETRY),
-    ("state", "throttle", LIMIT_VISITS),
-    ("state", "on_throttle_hard", LIMIT_VISITS),
-    ("state", "tools", USE_AGENTS),
-    ("state", "model", USE_AGENTS),
-    ("state", "type", Replaced("write what the state does: `action:`, `agent:`, `tool:` or `loop:`")),
-    ("state", "learning", Replaced("write what the state does as `action:`, and judge it with `evaluate:`")),
-    (
-        "state",
-        "parameters",
-        Replaced("declare `parameters:` in a fragment and pass them with `with:`; a workflow has `inputs:`"),
-    ),
-    ("evaluate", "schema", Replaced("write the allowed verdicts: `verdicts: [yes, no, unsure]`")),
-    (
-        "evaluate",
-        "uncertain_suffix",
-        Replaced("write `min_confidence:`; a verdict below it becomes `uncertain`"),
-    ),
-    ("evaluate", "scope", USE_MAX_STALL),
-    ("evaluate", "max_stall", USE_MAX_STALL),
-    ("evaluate", "history_file", USE_MAX_STALL),
-    ("evaluate", "epsilon", USE_MAX_STALL),
-    ("evaluate", "track", USE_MAX_STALL),
-    ("evaluate", "max_repeat", USE_MAX_STALL),
-    ("evaluate", "baseline_path", COMPARE_IN_ACTION),
-    ("evaluate", "auto_promote", COMPARE_IN_ACTION),
-    ("evaluate", "min_pairs", COMPARE_IN_ACTION),
-    (
-        "evaluate",
-        "pairs",
-        Replaced("ask an agent: `type: agent`, with both texts in `prompt:` as `${file:PATH}`"),
-    ),
-    (
-        "evaluate",
-        "line",
-        Replaced("print the verdict on the last line: `classify` reads the last nonempty line"),
-    ),
-    ("input", "values", Replaced("check it in the first state: `expression: \"inputs.mode in ['a', 'b']\"`")),
 ];

@@ -11,7 +11,8 @@ use crate::checks::Check;
 use crate::fields::EVALUATE;
 use crate::forms;
 use crate::model::{
-    self, Action, Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Field, Judge,
+    self, Action, Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Field, Judge, Routes,
+    UNCERTAIN,
 };
 use crate::problem::{Problem, place_in};
 
@@ -30,6 +31,7 @@ impl WorkflowLoader {
         &mut self,
         fields: &ObjectFields<'_>,
         action: Option<&Action>,
+        routes: &Routes,
     ) -> Option<Evaluate> {
         let place = fields.get("evaluate")?;
         let origin = place.origin();
@@ -45,7 +47,7 @@ impl WorkflowLoader {
             self.find_type(&inner)?
         };
         self.check_types(&inner, kind);
-        let by = self.read_evaluator(&inner, kind, action)?;
+        let by = self.read_evaluator(&inner, kind, action, routes)?;
         let source = self.read_document_of(&inner, "source");
         if by.looks_at_output() && source.is_none() && matches!(action, Some(Action::Nothing)) {
             let message = format!("`{}` judges an output, but a state without an action has none", by.name());
@@ -107,6 +109,7 @@ impl WorkflowLoader {
         fields: &ObjectFields<'_>,
         kind: &'static str,
         action: Option<&Action>,
+        routes: &Routes,
     ) -> Option<Evaluator> {
         Some(match kind {
             "exit_code" => Evaluator::ExitCode {
@@ -131,7 +134,7 @@ impl WorkflowLoader {
                 self.require_key(fields, "expect")?;
                 Evaluator::Expect(self.read_expectations(fields, action?)?)
             }
-            "agent" => Evaluator::Agent(Box::new(self.read_judge(fields)?)),
+            "agent" => Evaluator::Agent(Box::new(self.read_judge(fields, routes)?)),
             _ => {
                 self.require_key(fields, "expression")?;
                 Evaluator::Expression(self.read_expression(fields, "expression")?)
@@ -238,9 +241,9 @@ impl WorkflowLoader {
         })
     }
 
-    fn read_judge(&mut self, fields: &ObjectFields<'_>) -> Option<Judge> {
+    fn read_judge(&mut self, fields: &ObjectFields<'_>, routes: &Routes) -> Option<Judge> {
         let agent = if fields.found("agent").is_some() {
-            self.read_name(fields, "agent")
+            self.read_agent_name(fields)
         } else {
             let mut agent = fields.place.field(EcoString::from("claude"));
             agent.origin.span = span_of(fields.place.node);
@@ -248,14 +251,19 @@ impl WorkflowLoader {
         };
         let mut verdicts = self.read_verdicts(fields);
         if fields.found("verdicts").is_none() {
-            verdicts = vec!["yes".into(), "no".into()];
+            verdicts = routes.judged_verdicts();
         }
         let min_confidence = self.read_checked(fields, "min_confidence", Check::WrongType, |value| {
             model::confidence("min_confidence", value).map(drop)
         });
         let prompt = self.read_template_of(fields, "prompt");
         let timeout = self.read_time_limit(fields, "timeout");
-        Some(Judge { agent: agent?, prompt, verdicts, min_confidence, timeout })
+        // Where nothing says what follows when the judge is not sure, its verdict counts all the same.
+        let is_routed = routes.on.iter().any(|(verdict, _)| verdict == UNCERTAIN)
+            || routes.otherwise.is_some()
+            || !routes.conditions.is_empty();
+        let keeps_unsure = min_confidence.is_some() && !is_routed;
+        Some(Judge { agent: agent?, prompt, verdicts, min_confidence, keeps_unsure, timeout })
     }
 
     /// Reads the allowed verdicts.

@@ -10,7 +10,9 @@ use super::StepList;
 use super::read::{FoundKey, LocatedNode, ObjectFields, WorkflowLoader, head};
 use crate::checks::Check;
 use crate::fields::{ActionName, ROUTE, STATE};
-use crate::model::{self, Action, Field, Loop, Routes, Shape, State, Target, Terminal};
+use crate::model::{
+    self, Action, Evaluate, Evaluator, Field, Judge, Loop, Routes, Shape, State, Target, Terminal,
+};
 use crate::plan;
 
 /// The keys of a file that only a loop has, besides `states`.
@@ -81,8 +83,9 @@ impl WorkflowLoader {
         let name_of = action.as_ref().map_or(ActionName::Nothing, Action::name);
         let fields = fields.with_defaults(defaults.as_deref(), name_of);
         let problems = self.problems.len();
-        let evaluate = self.read_evaluate(&fields, action.as_ref());
         let routes = self.read_routes(&fields);
+        let evaluate = self.read_evaluate(&fields, action.as_ref(), &routes);
+        let evaluate = evaluate.or_else(|| default_judge(&fields, action.as_ref(), &routes));
         let terminal = match self.read_choice(&fields, "terminal") {
             Some("success") => Some(Terminal::Success),
             Some("failure") => Some(Terminal::Failure),
@@ -145,7 +148,7 @@ impl WorkflowLoader {
                 self.check_applies(fields, ActionName::Agent);
                 let message = self.read_template(&place, "action")?;
                 let agent = if fields.found("agent").is_some() {
-                    self.read_name(fields, "agent")?
+                    self.read_agent_name(fields)?
                 } else {
                     let mut agent = place.field(EcoString::from("claude"));
                     agent.origin.span = short.entry.key_span;
@@ -252,4 +255,24 @@ impl WorkflowLoader {
         let text = self.read_scalar_text(place, "the state that follows")?;
         Some(place.field(text))
     }
+}
+
+/// What an agent did is judged by asking, where the state has routes for other verdicts than that it is done.
+fn default_judge(fields: &ObjectFields<'_>, action: Option<&Action>, routes: &Routes) -> Option<Evaluate> {
+    let tells_apart = routes.on.iter().any(|(verdict, _)| verdict != "yes");
+    if fields.found("evaluate").is_some() || !tells_apart || !matches!(action, Some(Action::Agent { .. })) {
+        return None;
+    }
+    let mut agent = fields.place.field(EcoString::from("claude"));
+    agent.origin.span = head(fields.place.node);
+    let judge = Judge {
+        agent,
+        prompt: None,
+        verdicts: routes.judged_verdicts(),
+        min_confidence: None,
+        keeps_unsure: false,
+        timeout: None,
+    };
+    let origin = fields.place.origin();
+    Some(Evaluate { by: Evaluator::Agent(Box::new(judge)), source: None, any_exit_code: false, origin })
 }

@@ -455,7 +455,7 @@ impl WorkflowLoader {
         self.read_prices(fields);
         if let Some(place) = self.read_map(fields, "agents") {
             for (name, entry, at) in place.entries() {
-                if !self.check_name(name, entry.key_span) {
+                if !self.check_agent_name(name, entry.key_span) {
                     continue;
                 }
                 let (provider, fields) = match self.read_provider(&at) {

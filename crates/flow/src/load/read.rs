@@ -267,6 +267,19 @@ impl WorkflowLoader {
         self.check_name(&text, place.node.span).then(|| place.field(text))
     }
 
+    /// Reads the name of an agent. Older systems have numbers there.
+    pub(super) fn read_agent_name(&mut self, fields: &ObjectFields<'_>) -> Option<Field<EcoString>> {
+        let place = fields.get("agent")?;
+        let text = self.read_scalar_text(&place, "agent")?;
+        self.check_agent_name(&text, place.node.span).then(|| place.field(text))
+    }
+
+    pub(super) fn check_agent_name(&mut self, text: &str, span: Span) -> bool {
+        let is_number =
+            !text.is_empty() && text.len() <= 100 && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number || self.check_name(text, span)
+    }
+
     pub(super) fn check_name(&mut self, text: &str, span: Span) -> bool {
         let fits = forms::is_name(text);
         if !fits {

@@ -225,7 +225,7 @@ impl WorkflowLoader {
 
     fn read_agent(&mut self, fields: &ObjectFields<'_>) -> Option<Action> {
         let Some(short) = fields.found("claude") else {
-            let agent = self.read_name(fields, "agent");
+            let agent = self.read_agent_name(fields);
             if fields.found("message").is_none() {
                 let span = fields.found("agent")?.entry.key_span;
                 self.report(Check::MissingKey.at(span, "`agent` needs `message`"));

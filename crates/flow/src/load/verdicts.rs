@@ -9,6 +9,7 @@ use ecow::EcoString;
 use threadline_lang::diag::{nearest, words};
 use threadline_lang::{Expression, Scope, Type};
 
+use super::expand::mild;
 use super::read::{ObjectFields, WorkflowLoader};
 use crate::checks::Check;
 use crate::fields::STEP;
@@ -244,11 +245,11 @@ impl WorkflowLoader {
                     "no route of `{}` leads back to itself, so there is nothing to retry",
                     state.name.value
                 );
-                self.report(
-                    Check::KeyNotHere
-                        .at(most.entry.key_span, message)
-                        .hint("add a route such as `on_no: self`, or use `retry:` to repeat a failed action"),
-                );
+                let problem = Check::KeyNotHere
+                    .at(most.entry.key_span, message)
+                    .hint("add a route such as `on_no: self`, or use `retry:` to repeat a failed action");
+                // Without an effect, it does no harm.
+                self.report(mild(problem));
             }
             (Some(most), None) if !fields.misspelt("on_retry_exhausted") => {
                 let message = format!("`{}` fails when its retries are exhausted", state.name.value);

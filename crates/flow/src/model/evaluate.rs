@@ -121,6 +121,8 @@ pub struct Judge {
     pub verdicts: Vec<EcoString>,
     /// `min_confidence`: a verdict that is less sure is `uncertain`.
     pub min_confidence: Option<Field<Document>>,
+    /// Whether a verdict that is less sure stays what it is, because nothing says what follows `uncertain`.
+    pub keeps_unsure: bool,
     /// The value of the key `timeout`.
     pub timeout: Option<Setting<Duration>>,
 }
@@ -152,7 +154,8 @@ impl Evaluator {
             Self::Classify { verdicts } if !verdicts.is_empty() => Verdicts::Known(verdicts.clone()),
             Self::Classify { .. } | Self::Expression(_) => Verdicts::Any,
             Self::Agent(judge) => {
-                let unsure = judge.min_confidence.iter().map(|_| EcoString::from(UNCERTAIN));
+                let asked = judge.min_confidence.iter().filter(|_| !judge.keeps_unsure);
+                let unsure = asked.map(|_| EcoString::from(UNCERTAIN));
                 let unsure = unsure.filter(|word| !judge.verdicts.contains(word));
                 Verdicts::Known(judge.verdicts.iter().cloned().chain(unsure).collect())
             }

@@ -581,7 +581,7 @@ impl<'f> Walk<'f> {
                 self.each("evaluate.previous", previous.iter().map(FieldKind::Value));
             }
             Evaluator::Agent(judge) => {
-                let Judge { agent, prompt, verdicts: _, min_confidence, timeout } = &**judge;
+                let Judge { agent, prompt, verdicts: _, min_confidence, keeps_unsure: _, timeout } = &**judge;
                 self.each("evaluate.timeout", timeout.iter().map(FieldKind::TimeLimit));
                 self.each("evaluate.prompt", prompt.iter().map(FieldKind::Text));
                 self.agent(&agent.value);

@@ -43,7 +43,6 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         links: vec![Vec::new(); plan.lists[0].steps.len()],
         plan,
         called,
-        old_spellings: Vec::new(),
         places: PlaceFinder::default(),
         problems: Vec::new(),
         of_items: BTreeMap::new(),
@@ -63,7 +62,6 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let exports = checker.exports();
     let export_shape = checker.export_shape();
     let graph = checker.graph();
-    let old_spellings = checker.old_spellings;
     let problems = checker.problems;
     for ((planned, checked), moments) in plan.steps.iter_mut().zip(found).zip(secret_moments) {
         let Checked { reads, script, argv, params } = checked;
@@ -76,7 +74,6 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     plan.export_reads = exports;
     plan.export_shape = export_shape;
     plan.lists[0].graph = graph;
-    plan.old_spellings = old_spellings;
     plan.states = states;
     problems
 }
@@ -102,8 +99,6 @@ pub(super) struct Checker<'p> {
     pub(super) by_id: BTreeMap<EcoString, usize>,
     /// What each node of a graph waits for because it reads it.
     pub(super) links: Vec<Vec<(usize, NodeDependency)>>,
-    /// Where meta data is read beside the value.
-    old_spellings: Vec<Span>,
     places: PlaceFinder,
     /// Names of items and phases, and whose they are: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
@@ -771,8 +766,11 @@ impl Checker<'_> {
     /// What the language says of a field that works.
     pub(super) fn warnings(&mut self, warnings: Vec<Warning>, origin: &Origin) {
         for warning in warnings {
-            let span = self.place(warning.origin.as_ref().unwrap_or(origin), warning.span);
-            let problem = Problem::warning(warning.id, span, warning.message);
+            let origin = warning.origin.as_ref().unwrap_or(origin);
+            let span = self.place(origin, warning.span);
+            let text = self.plan.workflow.file.text();
+            let fix = warning.fix.and_then(|fix| problem::fix_in(origin, fix, text));
+            let problem = Problem { fix, ..Problem::warning(warning.id, span, warning.message) };
             self.problem(warning.hint.into_iter().fold(problem, Problem::hint));
         }
     }
@@ -936,13 +934,19 @@ impl Checker<'_> {
         true
     }
 
-    /// Notes a field of `meta` that is read beside the value, as `${n.status}`.
+    /// Reports a field of `meta` that is read beside the value, as `${n.status}`.
     fn old_spelling(&mut self, origin: &Origin, reference: &Reference, name: &str) {
         let Some((at, field)) = field_after(reference, end_of_output(reference, name)) else { return };
         if MOVED_TO_META.contains(&field) {
             let at = reference.span.range().start + at;
             let span = self.place(origin, Span::new(at, at));
-            self.old_spellings.push(span);
+            let path = reference.path.as_str();
+            let at = at.saturating_sub(reference.span.range().start);
+            let (before, behind) = path.split_at_checked(at).unwrap_or((path, ""));
+            let message = format!("`{path}` is deprecated");
+            let problem = Problem::warning("deprecated-field", span, message);
+            let fix = Some(Fix::new(span, "meta."));
+            self.problem(Problem { fix, ..problem.hint(format!("write `${{{before}meta.{behind}}}`")) });
         }
     }
 

@@ -24,7 +24,6 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::ValueShape;
-use threadline_lang::diag::Span;
 use threadline_lang::source::SourceFile;
 
 use crate::fields::ActionName;
@@ -115,8 +114,6 @@ pub struct Plan {
     pub export_shape: ValueShape,
     /// The names that `exports` read, without duplicates.
     pub export_reads: Vec<Read>,
-    /// Spans of references that read metadata next to the value, as older systems did, without `meta.`.
-    pub old_spellings: Vec<Span>,
     /// The routes of the states, if the workflow is a loop.
     pub states: Option<States>,
     /// The plans of the workflows that agents may call, keyed by the paths that the file names.

@@ -19,7 +19,6 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
         run_parts: Vec::new(),
         export_shape: ValueShape::ANY,
         export_reads: Vec::new(),
-        old_spellings: Vec::new(),
         states: None,
         tools: BTreeMap::new(),
     };

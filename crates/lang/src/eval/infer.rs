@@ -60,7 +60,33 @@ pub(crate) fn infer(program: &Program, id: NodeId, scope: &Scope, condition: Opt
         inference.bool(id, &shape, place);
     }
     let errors = inference.errors;
-    Inferred { shape, errors, warnings: session.take_warnings() }
+    let mut warnings = session.take_warnings();
+    warnings.extend(old_spellings(program, id));
+    Inferred { shape, errors, warnings }
+}
+
+/// What an older system spells so in a reference, which means the same.
+fn old_spellings(program: &Program, id: NodeId) -> impl Iterator<Item = Warning> {
+    let within = program.span(id);
+    let found = program.old_spellings.iter();
+    let found = found.filter(move |fix| (within.start..=within.end).contains(&fix.span.start));
+    found.map(|fix| {
+        let (old, new) = (program.text(fix.span), fix.text.as_str());
+        let message = format!("`{old}` is the spelling of an older system");
+        let hint = if new.is_empty() {
+            "remove it: every value in a command is one word".to_owned()
+        } else {
+            format!("write `{new}`")
+        };
+        Warning {
+            id: "deprecated-spelling",
+            message,
+            hint: Some(hint),
+            span: fix.span,
+            origin: None,
+            fix: Some(fix.clone()),
+        }
+    })
 }
 
 struct Inference<'e, 'w, 'a> {

@@ -4,8 +4,8 @@ use ecow::EcoString;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, Origin};
+use crate::diag::{Fix, Span};
 use crate::document::Definitions;
 use crate::func::PatternCache;
 use crate::limits::{Limit, Limits};
@@ -55,6 +55,8 @@ pub struct Warning {
     pub span: Span,
     /// The place in the document, when the template stands in one.
     pub origin: Option<Origin>,
+    /// The change that does what the hint says.
+    pub fix: Option<Fix>,
 }
 
 /// One resolved reference, as traces show it.
@@ -319,7 +321,7 @@ impl<'w> Session<'w> {
         let warnings = &mut self.rare().warnings;
         let known = |warning: &Warning| warning.id == id && warning.span == span && warning.origin == origin;
         if !warnings.iter().any(known) {
-            warnings.push(Warning { id, message, hint, span, origin });
+            warnings.push(Warning { id, message, hint, span, origin, fix: None });
         }
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use crate::diag::Span;
+use crate::diag::{Fix, Span};
 use crate::func::Function;
 use crate::limits::Limits;
 use crate::value::{Key, KeyTable, LastPosition, Value, ops::BinaryOp};
@@ -82,6 +82,8 @@ pub(crate) struct Program {
     pub lists: Vec<NodeId>,
     pub terms: Vec<(BinaryOp, NodeId)>,
     pub parts: Vec<TemplatePart>,
+    /// What is written as an older system does, each with what stands for it today.
+    pub old_spellings: Vec<Fix>,
 }
 
 /// One node of a program. Children are indexes into the tables of the program.

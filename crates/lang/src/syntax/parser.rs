@@ -29,6 +29,12 @@ pub(crate) struct SyntaxError {
 /// The maximum length of a message in characters: a name in it may be as long as the text.
 pub(super) const MAX_MESSAGE: usize = 400;
 
+/// How an older system begins a default.
+const OLD_DEFAULT: &str = ":default=";
+
+/// How an older system says that a value is one word of a command, which every value is here.
+const OLD_QUOTING: &str = ":shell}";
+
 /// So many problems are reported of one template; the rest would not be read.
 const MAX_PROBLEMS: usize = 1_000;
 
@@ -586,7 +592,9 @@ impl<'s, 'p> Parser<'s, 'p> {
             return self.not_a_path(opened);
         }
         let node = match self.peek() {
-            Some(b':') if self.peek_at(1) != Some(b'-') => return self.kind_reference(opened, start, name),
+            Some(b':') if self.peek_at(1) != Some(b'-') && !self.is_old_tail(name) => {
+                return self.kind_reference(opened, start, name);
+            }
             Some(b'(') => self.limited(opened, |parser| parser.named_call(start, name))?,
             _ => self.reference_path(opened, start, name)?,
         };
@@ -653,8 +661,16 @@ impl<'s, 'p> Parser<'s, 'p> {
                 }
                 Some(b':') if self.peek_at(1) == Some(b'-') => {
                     self.pos += 2;
-                    let parts = self.raw(opened, None)?;
-                    let parts = self.push_parts(parts);
+                    node = self.default_text(opened, start, node)?;
+                }
+                Some(b':') if self.is_ahead(OLD_DEFAULT) => {
+                    self.take_old(OLD_DEFAULT, ":-");
+                    node = self.default_text(opened, start, node)?;
+                }
+                Some(b':') if self.is_ahead(OLD_QUOTING) => self.take_old(":shell", ""),
+                Some(b'?') if self.is_ahead("?}") => {
+                    self.take_old("?", ":-");
+                    let parts = self.push_parts(Vec::new());
                     let span = self.span_from(start);
                     node = self.push(SyntaxNode::OrText(node, parts), span);
                 }
@@ -662,6 +678,31 @@ impl<'s, 'p> Parser<'s, 'p> {
                 Some(_) => return self.needs_expression(opened),
             }
         }
+    }
+
+    /// Behind `:-`: the text that stands ready, up to the closing brace.
+    fn default_text(&mut self, opened: usize, start: usize, node: NodeId) -> Parsed<NodeId> {
+        let parts = self.raw(opened, None)?;
+        let parts = self.push_parts(parts);
+        let span = self.span_from(start);
+        Ok(self.push(SyntaxNode::OrText(node, parts), span))
+    }
+
+    fn is_ahead(&self, text: &str) -> bool {
+        self.text[self.pos..self.end].starts_with(text)
+    }
+
+    /// Whether what an older system writes behind a path stands behind a name that is no kind.
+    fn is_old_tail(&self, name: &str) -> bool {
+        !self.syntax.is_kind(name) && (self.is_ahead(OLD_DEFAULT) || self.is_ahead(OLD_QUOTING))
+    }
+
+    /// Goes behind the spelling of an older system, and notes what stands for it today.
+    fn take_old(&mut self, old: &str, new: &str) {
+        let at = self.pos;
+        self.pos += old.len();
+        let fix = Fix::new(self.span_from(at), new);
+        self.program.old_spellings.push(fix);
     }
 
     /// At `|`: the way of binding that stands behind it as the last filter, where one may.

@@ -6,6 +6,7 @@
 
 mod fragments;
 mod merge;
+mod older;
 mod parts;
 mod scenarios;
 mod short;
@@ -25,6 +26,7 @@ use crate::fields::{Form, KeyKind, KeySpec, ObjectSpec};
 use crate::model::Scenario;
 use crate::problem::{Problem, of_reading};
 
+pub(super) use older::mild;
 pub use parts::named_parts;
 pub use user_agents::user_agents_of;
 
@@ -84,6 +86,7 @@ struct Expander<'f> {
 
 impl Expander<'_> {
     fn expand_file(&mut self, root: TreeNode) -> TreeNode {
+        let root = self.with_present_spellings(root);
         let root = self.with_listed_scenarios(root);
         if root.value.as_object().is_none() {
             return root;

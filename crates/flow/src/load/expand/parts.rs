@@ -24,9 +24,10 @@ pub fn named_parts(root: &TreeNode) -> Vec<String> {
     named.filter_map(|node| node.value.as_str()).map(path_of).collect()
 }
 
-/// The path that a path or a bare name means; a bare name is the file `NAME.yaml`.
+/// The path that a path or a bare name means: without an extension, it is a file that ends with `.yaml`.
 pub(super) fn path_of(written: &str) -> String {
-    if written.contains(['/', '.']) { written.to_owned() } else { format!("{written}.yaml") }
+    let last = written.rsplit('/').next().unwrap_or(written);
+    if last.is_empty() || last.contains('.') { written.to_owned() } else { format!("{written}.yaml") }
 }
 
 /// The paths of `import`: one file, or a list of files.
@@ -169,7 +170,16 @@ impl Expander<'_> {
             self.report(Check::WrongType.at(span_of(path), message));
             return None;
         };
-        let name = name_from(&chain.name, &path_of(written));
+        let mut name = name_from(&chain.name, &path_of(written));
+        if self.file.read_part(&name, &Syntax::DEFAULT.limits).is_none()
+            && let Some(above) = files::name_above(&chain.name, &path_of(written))
+            && self.file.read_part(&above, &Syntax::DEFAULT.limits).is_some()
+        {
+            if chain.before.is_none() {
+                self.report(files::named_from_above(written, path.span));
+            }
+            name = above;
+        }
         let names = chain.names();
         if let Some(first) = names.iter().position(|known| *known == name) {
             let around: Vec<&str> =
@@ -191,6 +201,7 @@ impl Expander<'_> {
             self.report(Check::WrongType.at(path.span, message));
             return None;
         }
+        let tree = self.with_present_spellings(tree);
         Some((tree, Chain { name, before: Some(chain) }))
     }
 

@@ -116,6 +116,10 @@ impl Expander<'_> {
         }
         for (key, entry) in root.entries().filter(|(key, _)| is_own(key)) {
             let is_mark = MARKS.contains(&key) && key != "targets";
+            if matches!(key, "category" | "tags") {
+                self.report_for_readers(&root, key, entry);
+                continue;
+            }
             let problem = match (other.filter(|_| is_mark), key) {
                 (Some(other), _) => {
                     let message = format!("a file has either scenarios, with `{key}`, or `{other}`");

@@ -1,0 +1,156 @@
+//! Workflows of every shape: the fixes of the problems that `check` finds, as far as they are mechanical.
+
+use threadline_flow::checks::Check;
+use threadline_flow::problem::Problem;
+use threadline_flow::{files, load};
+use threadline_lang::Value;
+use threadline_lang::diag::Fix;
+use threadline_lang::source::SourceFile;
+
+use super::Migrated;
+use crate::inputs;
+use crate::prepare::plan_file;
+
+/// What a change of the text keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    /// The loader reads exactly the same.
+    Everything,
+    /// The text is another, but reads and means the same.
+    Meaning,
+}
+
+/// So often a file is read again: what is changed may uncover more.
+const ROUNDS: usize = 30;
+
+/// The workflow in the current spelling, and what is left.
+pub(super) fn migrated(file: &SourceFile) -> Migrated {
+    let mut text = file.own_text().to_owned();
+    let mut places = 0;
+    let mut refused: Vec<(String, Fix)> = Vec::new();
+    for _ in 0..ROUNDS {
+        let problems = problems_of(file, &text);
+        let mut fixes: Vec<(Keeps, Fix)> = Vec::new();
+        for problem in &problems {
+            let Some((keeps, fix)) = mechanical(problem) else { continue };
+            let is_known = refused.iter().any(|(id, known)| id == problem.id && *known == *fix);
+            if !is_known && !fixes.iter().any(|(_, other)| overlap(other, fix)) {
+                fixes.push((keeps, fix.clone()));
+            }
+        }
+        if fixes.is_empty() {
+            break;
+        }
+        match applied(file, &text, &fixes) {
+            Some(new) => {
+                places += fixes.len();
+                text = new;
+            }
+            // One of them does not do what it should: each alone.
+            None => {
+                let (kept, one) = first_sound(file, &text, &fixes);
+                refused.extend(problems.iter().filter_map(|problem| {
+                    let (_, fix) = mechanical(problem)?;
+                    let is_tried = fixes[..kept].iter().any(|(_, tried)| tried == fix);
+                    is_tried.then(|| (problem.id.to_owned(), fix.clone()))
+                }));
+                if let Some(new) = one {
+                    places += 1;
+                    text = new;
+                }
+            }
+        }
+    }
+    let left = problems_of(file, &text);
+    let is_old = |problem: &Problem| {
+        problem.is_error()
+            || [Check::OldSpelling.id(), Check::IgnoredKey.id(), Check::OldKey.id()].contains(&problem.id)
+    };
+    Migrated { places, left: left.into_iter().filter(is_old).collect(), text }
+}
+
+/// The first of several changes that is sound, with the number of those before it, which are not.
+fn first_sound(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> (usize, Option<String>) {
+    for (at, fix) in fixes.iter().enumerate() {
+        if let Some(new) = applied(file, text, std::slice::from_ref(fix)) {
+            return (at, Some(new));
+        }
+    }
+    (fixes.len(), None)
+}
+
+/// The problems of a text in the place of the file, without those of other files.
+fn problems_of(file: &SourceFile, text: &str) -> Vec<Problem> {
+    let file = SourceFile::with_format(file.name(), text, file.format());
+    let own = text.len();
+    let (_, mut problems) = plan_file(&files::assemble(file, &inputs::read_called));
+    problems.retain(|problem| problem.file.is_none() && problem.span.range().start <= own);
+    problems
+}
+
+/// The change that puts a problem right, where that is no guess.
+fn mechanical(problem: &Problem) -> Option<(Keeps, &Fix)> {
+    let fix = problem.fix.as_ref()?;
+    let keeps = match problem.id {
+        id if id == Check::OldSpelling.id() || id == Check::IgnoredKey.id() => Keeps::Everything,
+        id if id == Check::OldKey.id() => Keeps::Meaning,
+        "deprecated-field" | "deprecated-spelling" => Keeps::Meaning,
+        // A bare name in what selects items is a field of them.
+        "unknown-root" if fix.text.starts_with("item.") => Keeps::Meaning,
+        _ => return None,
+    };
+    Some((keeps, fix))
+}
+
+fn overlap(one: &Fix, other: &Fix) -> bool {
+    let (one, other) = (one.span.range(), other.span.range());
+    one == other || one.start < other.end && other.start < one.end
+}
+
+/// The text with these changes, if they keep what they should.
+fn applied(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> Option<String> {
+    let new = changed(text, fixes)?;
+    let read = |text: &str| {
+        let file = SourceFile::with_format(file.name(), text, file.format());
+        let file = files::assemble(file, &inputs::read_called);
+        Some(load::expanded(&file).0?.value)
+    };
+    let is_read = SourceFile::with_format(file.name(), &new, file.format())
+        .read_tree(&threadline_lang::Limits::DEFAULT)
+        .is_ok();
+    let is_same = fixes.iter().any(|(keeps, _)| *keeps == Keeps::Meaning)
+        || match (read(text), read(&new)) {
+            (Some(old), Some(new)) => same(&old, &new),
+            (old, new) => old.is_none() && new.is_none(),
+        };
+    (is_read && is_same).then_some(new)
+}
+
+/// Whether values are the same, in whatever order keys stand.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one.as_object(), other.as_object(), one.as_list(), other.as_list()) {
+        (Some(one), Some(other), ..) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+        }
+        (_, _, Some(one), Some(other)) => {
+            one.len() == other.len() && one.iter().zip(other.iter()).all(|(one, other)| same(one, other))
+        }
+        _ => one == other,
+    }
+}
+
+fn changed(text: &str, fixes: &[(Keeps, Fix)]) -> Option<String> {
+    let mut fixes: Vec<&Fix> = fixes.iter().map(|(_, fix)| fix).collect();
+    fixes.sort_by_key(|fix| (fix.span.start, fix.span.end));
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for fix in fixes {
+        let range = fix.span.range();
+        out.push_str(text.get(from..range.start)?);
+        out.push_str(&fix.text);
+        from = range.end;
+    }
+    out.push_str(text.get(from..)?);
+    Some(out)
+}

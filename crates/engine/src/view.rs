@@ -201,6 +201,14 @@ pub trait Load {
     fn results(&mut self, seq: Seq) -> Result<ScopeEntry, Self::Error>;
 }
 
+/// Where the folders of runs are, in the folder of the project.
+pub const RUN_FOLDERS: &str = ".threadline-runs";
+
+/// The folder that a run has for its files, from the folder of the project on.
+pub fn run_folder(run: &str) -> EcoString {
+    eco_format!("{RUN_FOLDERS}/{run}")
+}
+
 impl RunNames {
     /// The names of the run that no step makes.
     pub fn scope(&self, plan: &Plan) -> Scope {
@@ -233,9 +241,9 @@ impl RunNames {
                 entries.push((root.into(), ScopeEntry::Unset(why)));
             }
         }
-        if !plan.run_parts.is_empty() {
-            entries.push((RUN.into(), ScopeEntry::Unset("the outcome of the run is not known yet".into())));
-        }
+        // Its outcome is not known yet.
+        let folder = Value::from(run_folder(&self.run).as_str());
+        entries.push((RUN.into(), ScopeEntry::Plain(Value::record([(names::DIR, folder)]))));
         let unset = plan.names().into_iter().map(|name| {
             let why = eco_format!("the step that gives `{name}` has not run");
             (name.clone(), ScopeEntry::Unset(why))
@@ -355,7 +363,9 @@ fn with_run_id(outcome: &Value, run: &Scope) -> Value {
     let id = run.value("workflow").and_then(|workflow| workflow.get("id").cloned()).unwrap_or_default();
     let fields = outcome.as_object().into_iter().flat_map(|fields| fields.iter());
     let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
-    Value::record([(EcoString::from(names::ID), id)].into_iter().chain(fields))
+    let folder = Value::from(run_folder(id.as_str().unwrap_or_default()).as_str());
+    let own = [(EcoString::from(names::DIR), folder), (names::ID.into(), id)];
+    Value::record(own.into_iter().chain(fields))
 }
 
 /// An output with one more field beside its value.

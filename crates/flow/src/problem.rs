@@ -2,6 +2,7 @@
 
 use threadline_lang::Origin;
 use threadline_lang::data::ReadError;
+use threadline_lang::diag::{Fix, Span};
 
 use crate::checks::Check;
 use crate::shell::ShellProblem;
@@ -23,4 +24,19 @@ pub fn of_shell(problem: &ShellProblem, origin: &Origin, text: &str) -> Problem 
     let diagnostic = problem.diagnostic();
     let fix = diagnostic.fix.clone().and_then(|fix| fix_in(origin, fix, text));
     Problem { span: place_in(origin, problem.span, text), fix, ..diagnostic }
+}
+
+/// Several changes as one: what stands between them stays as it is. None if they overlap.
+pub fn joined(text: &str, mut edits: Vec<Fix>) -> Option<Fix> {
+    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    let (first, last) = (edits.first()?.span.start, edits.iter().map(|edit| edit.span.end).max()?);
+    let mut out = String::new();
+    let mut from = first as usize;
+    for edit in &edits {
+        let range = edit.span.range();
+        out.push_str(text.get(from..range.start)?);
+        out.push_str(&edit.text);
+        from = range.end;
+    }
+    Some(Fix { span: Span { start: first, end: last }, text: out })
 }

@@ -31,7 +31,7 @@ use crate::item_worktree::Opened;
 use crate::local::LocalDriver;
 use crate::locks::Patience;
 use crate::process::{Control, Environment, Stream};
-use crate::project::Project;
+use crate::project::{Project, plain};
 use crate::secrets::RunSurroundings;
 pub use crate::stop::Stop;
 use crate::teller::{self, NoticeSender};
@@ -194,6 +194,8 @@ pub enum DriveError {
     Journal(JournalError),
     /// The journal is not of this workflow.
     InvalidEvent(InvalidEvent),
+    /// The folder of the run cannot be made.
+    Folder(String),
     /// A lock of git stays, and nothing can be done in the repository.
     Git(Box<WorktreeError>),
 }
@@ -253,6 +255,9 @@ fn drive(
     let goes_on = matches!(first, EventKind::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, printed, in_flight, .. } = setup;
     let Setup { patience, surroundings, within, earlier, exchanges, workplace, observer, .. } = setup;
+    if plan.reads_folder {
+        project.make_run_folder(&names.run).map_err(|error| DriveError::Folder(plain(&error).to_string()))?;
+    }
     let found_again = found_again(&journal, &*workplace)?;
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
+use threadline_engine::view::{RUN_FOLDERS, run_folder};
 use threadline_lang::diag::words;
 
 use crate::file_pattern::FilePattern;
@@ -155,6 +156,28 @@ impl Project {
             .create_new(true)
             .open(ignore)
             .and_then(|mut file| file.write_all(b"*\n"));
+    }
+
+    /// Makes the folder of a run, which is kept out of the project's repository.
+    pub(crate) fn make_run_folder(&self, run: &str) -> io::Result<()> {
+        let all = self.here.join(RUN_FOLDERS);
+        fs::create_dir_all(self.here.join(run_folder(run).as_str()))?;
+        let ignore = fs::OpenOptions::new().write(true).create_new(true).open(all.join(".gitignore"));
+        match ignore.and_then(|mut file| file.write_all(b"*\n")) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the folder of a run, if there is one.
+    pub fn remove_run_folder(&self, run: &str) -> io::Result<()> {
+        for folder in [&self.root, &self.here] {
+            match fs::remove_dir_all(folder.join(run_folder(run).as_str())) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// The text of a file of the project.

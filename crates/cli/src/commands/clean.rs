@@ -14,7 +14,7 @@ use threadline_lang::diag::words;
 use threadline_lang::value::JsonStyle;
 use threadline_runner::answers::{FilesRemoved, KeptAnswers};
 use threadline_runner::process::{self, Environment};
-use threadline_runner::project::Project;
+use threadline_runner::project::{Project, plain};
 use threadline_runner::reload;
 use threadline_runner::threads::ThreadFiles;
 use threadline_runner::trust::StoreUse;
@@ -150,7 +150,7 @@ pub(crate) fn clean(call: &CleanArguments) -> Result<(), CommandFailure> {
         }
     }
     drop(reader);
-    let after = remove(&folder, &remains, &mut cleaning)?;
+    let after = remove(&project, &folder, &remains, &mut cleaning)?;
     remove_files(&mut cleaning)?;
     if call.json {
         return print_json(&cleaning, false, [before, after]);
@@ -201,7 +201,7 @@ pub(crate) fn rm(call: &RmArguments) -> Result<(), CommandFailure> {
     }
     let before = reader.store_size().map_err(|error| of_store(&error))?;
     drop(reader);
-    let after = remove(&folder, &remains, &mut cleaning)?;
+    let after = remove(&project, &folder, &remains, &mut cleaning)?;
     if call.json {
         return print_json(&cleaning, false, [before, after]);
     }
@@ -396,7 +396,12 @@ fn confirm(count: usize) -> Result<bool, CommandFailure> {
 }
 
 /// Removes the runs that go, and returns the size of the store afterwards. A run that a process drives by now stays.
-fn remove(folder: &Path, remains: &RunRemains, cleaning: &mut Cleaning) -> Result<u64, CommandFailure> {
+fn remove(
+    project: &Project,
+    folder: &Path,
+    remains: &RunRemains,
+    cleaning: &mut Cleaning,
+) -> Result<u64, CommandFailure> {
     let store = Store::open(folder).map_err(|error| of_store(&error))?;
     process::belong_to(store.identity().map_err(|error| of_store(&error))?);
     let mut driven: BTreeSet<RunId> = BTreeSet::new();
@@ -422,6 +427,12 @@ fn remove(folder: &Path, remains: &RunRemains, cleaning: &mut Cleaning) -> Resul
     let runs = cleaning.going.iter().map(|going| &going.run).chain(&cleaning.empty);
     let runs: Vec<RunInfo> = runs.filter(|run| !driven.contains(&run.id)).cloned().collect();
     let outcome = store.remove_runs(&runs).map_err(|error| of_store(&error))?;
+    for run in &outcome.removed {
+        // What cannot be removed stays where everybody sees it, and nothing needs it.
+        if let Err(error) = project.remove_run_folder(run.as_str()) {
+            report::print_note(&format!("the folder of run {run} stays: {}", plain(&error)));
+        }
+    }
     driven.extend(outcome.driven);
     for GoingRun { run, .. } in cleaning.going.extract_if(.., |going| driven.contains(&going.run.id)) {
         if !cleaning.kept.iter().any(|kept| kept.run == run.id) {

@@ -16,7 +16,7 @@ use threadline_expect::{DocumentKind, Dynamic, Expectations};
 use threadline_flow::model::{
     Action, Condition, Field, FieldKind, FieldOwner, Moment, SOURCE, Setting, StepField, step_fields,
 };
-use threadline_flow::plan::{ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
+use threadline_flow::plan::{ListNumber, PAYLOAD, Part, Plan, PlannedStep, RUN, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
@@ -483,6 +483,7 @@ pub(super) fn run_scope(plan: &Plan, inputs: Value, payload: Option<&Value>) -> 
     let mut unknown = vec![
         ("imports".into(), ScopeEntry::Names(layer(&Scope::new(), "imports", imports))),
         ("workflow".into(), ScopeEntry::Names(workflow)),
+        (RUN.into(), ScopeEntry::Names(layer(&Scope::new(), RUN, vec![unset("dir")]))),
     ];
     if plan.lists[0].graph.is_some() && payload.is_none() {
         unknown.push(unset(PAYLOAD));

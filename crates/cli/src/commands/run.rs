@@ -550,6 +550,7 @@ pub(super) fn of_drive(error: &DriveError) -> CommandFailure {
             cannot_start(&format!("event {} does not fit: {}", invalid.seq, invalid.why))
         }
         DriveError::Git(error) => cannot_start(&error.to_string()),
+        DriveError::Folder(error) => cannot_start(&no_folder(error)),
     }
 }
 
@@ -824,6 +825,7 @@ impl StoppedRun {
                 failure.show();
                 Err(CommandFailure::Shown(4))
             }
+            Err(DriveError::Folder(error)) => Err(cannot_start(&no_folder(&error))),
             Err(DriveError::Git(error)) => {
                 let hint = error.hint().unwrap_or_default();
                 let hint = format!("{hint}; `threadline resume {id}` goes on");
@@ -884,4 +886,9 @@ pub(super) fn new_id() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
     let bytes = *uuid::Uuid::new_v4().as_bytes();
     bytes.iter().rev().take(8).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+}
+
+/// The folder of the run, which it reads as `run.dir`, cannot be made.
+fn no_folder(why: &str) -> String {
+    format!("cannot make the folder of the run: {why}")
 }

@@ -70,7 +70,6 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("agent", "it is only available to the items of a `map`"),
     ("aggregates", "it is only available in the phases of a map-reduce"),
     ("loop", ONLY_IN_LOOPS),
-    ("run", "it is only available in `on_failure`, `on_success` and `finally` of the workflow"),
     ("map", "it is only available in the phases of a map-reduce"),
     ("param", "it is only available in the states of a loop that have `param:` or use a fragment"),
     ("reduce", "it is only available in the phases of a map-reduce"),

@@ -65,6 +65,7 @@ pub mod field_names {
     pub const FINAL_RESPONSE: &str = "final_response";
     pub const THREAD_ID: &str = "thread_id";
     pub const ID: &str = "id";
+    pub const DIR: &str = "dir";
     pub const STEP: &str = "step";
     pub const FAILED_COUNT: &str = "failed_count";
     pub const NAME: &str = "name";
@@ -565,8 +566,16 @@ pub(crate) const WORKFLOW_FIELDS: [OutputField; 3] = [
     field("start_time", Type::Text, "when the run began, RFC 3339, UTC"),
 ];
 
-/// `run`: the outcome of the run.
-pub(crate) const RUN_FIELDS: [OutputField; 7] = [
+/// What is known of `run` from its beginning.
+pub(crate) const RUN_FOLDER: OutputField = field(
+    names::DIR,
+    Type::Text,
+    "a folder that the run has for its files, relative to the folder of the project; it is there when the first step begins",
+);
+
+/// `run`: its folder, and its outcome.
+pub(crate) const RUN_FIELDS: [OutputField; 8] = [
+    RUN_FOLDER,
     field(names::ID, Type::Text, "the id of the run"),
     field(
         names::STATUS,
@@ -659,7 +668,7 @@ pub(crate) const JUDGEMENT_FIELDS: [OutputField; 9] = joined(
 pub fn engine_names() -> [(&'static str, &'static str, &'static [OutputField]); 12] {
     [
         ("workflow", "everywhere", &WORKFLOW_FIELDS),
-        ("run", "in `on_failure`, `on_success` and `finally` of the workflow", &RUN_FIELDS),
+        ("run", "`run.dir` everywhere, the others in `on_failure`, `on_success` and `finally` of the workflow", &RUN_FIELDS),
         ("run.failed[]", "in the same places", &FAILED_STEP_FIELDS),
         ("item", "in the steps of a list, beside the fields of the item", &ITEM_FIELDS),
         ("agent", "in the steps of a map", &ITEM_AGENT_FIELDS),

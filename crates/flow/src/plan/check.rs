@@ -19,6 +19,7 @@ use super::names::{self, Named, Names, ScopeNumber};
 use super::order::StepOrder;
 use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, RUN, Read, StepNumber};
 use crate::checks::Check;
+use crate::fields::outputs::RUN_FOLDER;
 use crate::fields::{Form, hint_for_root};
 use crate::model::{
     self, Action, AgentTool, BuiltInTool, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach,
@@ -44,6 +45,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         plan,
         called,
         places: PlaceFinder::default(),
+        reads_folder: false,
         problems: Vec::new(),
         of_items: BTreeMap::new(),
         loop_graph: None,
@@ -62,6 +64,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let exports = checker.exports();
     let export_shape = checker.export_shape();
     let graph = checker.graph();
+    let reads_folder = checker.reads_folder;
     let problems = checker.problems;
     for ((planned, checked), moments) in plan.steps.iter_mut().zip(found).zip(secret_moments) {
         let Checked { reads, script, argv, params } = checked;
@@ -71,6 +74,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         planned.script = script;
         planned.argv = argv;
     }
+    plan.reads_folder = reads_folder;
     plan.export_reads = exports;
     plan.export_shape = export_shape;
     plan.lists[0].graph = graph;
@@ -100,6 +104,8 @@ pub(super) struct Checker<'p> {
     /// What each node of a graph waits for because it reads it.
     pub(super) links: Vec<Vec<(usize, NodeDependency)>>,
     places: PlaceFinder,
+    /// Whether something reads the folder of the run.
+    reads_folder: bool,
     /// Names of items and phases, and whose they are: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
     /// The states of a loop, when every one that is led to is known.
@@ -436,6 +442,11 @@ impl Checker<'_> {
         if reference.kind == ReferenceKind::Computed {
             self.computed(span, reference);
             self.bound_command(origin, reference);
+            return false;
+        }
+        let is_folder = reference.first.as_deref() == Some(RUN_FOLDER.name);
+        if reference.root == RUN && is_folder && self.names.find(0, RUN).is_none() {
+            self.reads_folder = true;
             return false;
         }
         let known_later = self.is_root(&reference.root) || self.names.find(0, &reference.root).is_some();
@@ -848,7 +859,11 @@ impl Checker<'_> {
                 return false;
             }
             (PAYLOAD, _) if self.is_graph() => return false,
-            (RUN, _) if self.has_outcome() => {
+            (RUN, Some(field)) if field == RUN_FOLDER.name && self.find(reader, RUN, |_| true).is_none() => {
+                self.reads_folder = true;
+                return false;
+            }
+            (RUN, _) if self.has_outcome() || self.find(reader, RUN, |_| true).is_none() => {
                 reads.push(Read::Outcome);
                 return self.reads_outcome(reader, span);
             }

@@ -3,17 +3,23 @@
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_lang::diag::{Severity, Span};
+use threadline_lang::diag::{Fix, Severity, Span};
 use threadline_lang::{Embedded, Error, Expression, Origin, Reference, Scope, Template, Type};
 
 use super::check::{Checker, Handled, Reader, is_handled};
-use super::{LOOP_ROOTS, ROOTS, Read};
+use super::{LOOP_ROOTS, ROOTS, RUN, Read};
 use crate::checks::Check;
 use crate::model::{Action, Field, FieldKind, Moment, SECRETS_ROOT, Step, StepField, Variable};
 use crate::problem::{self, Problem};
 use crate::shell::{
     self, AnalysisContext, Argv, Dialect, EnvironmentName, InferredReference, ShellProblem, ShellScript,
     UnknownPolicy, is_code_variable,
+};
+
+/// The roots that are names of the shell where a script sets them.
+const RUN_AND_LOOP: [&str; 5] = {
+    let [first, second, third, fourth] = LOOP_ROOTS;
+    [RUN, first, second, third, fourth]
 };
 
 impl Checker<'_> {
@@ -29,7 +35,12 @@ impl Checker<'_> {
         let dialect = self.dialect(step, interpolate)?;
         let (script, problems) = self.analyse(reader, step, dialect, text, interpolate);
         for problem in problems {
-            self.shell_problem(&problem, &text.origin);
+            let edits = if problem.id == Check::ShellEvaluates.id() && problem.fix.is_none() {
+                script.values_from_environment(&text.value, problem.span.range().start)
+            } else {
+                Vec::new()
+            };
+            self.shell_problem_with(&problem, &text.origin, edits);
         }
         for path in script.written() {
             if !self.written_files.contains(path) {
@@ -61,7 +72,7 @@ impl Checker<'_> {
         let environment = self.environment_names(step);
         let scope = self.scope(reader, true);
         let is_plain = |reference: &Embedded| is_plain(reference, &scope);
-        let roots = |name: &str| self.is_root(name) || self.names.find(reader.scope, name).is_some();
+        let roots = |name: &str| name == RUN || self.is_root(name) || self.names.find(reader.scope, name).is_some();
         let literal = |name: &str| {
             if let Some(param) = name.strip_prefix("param.") {
                 return self.literal_param(reader, param);
@@ -78,7 +89,7 @@ impl Checker<'_> {
             dialect,
             syntax: &workflow.syntax,
             roots: &roots,
-            tables: if self.is_loop() { &LOOP_ROOTS } else { &[] },
+            tables: if self.is_loop() { &RUN_AND_LOOP } else { &[RUN] },
             known: &known,
             environment: &environment,
             files: &self.written_files,
@@ -265,7 +276,22 @@ impl Checker<'_> {
     }
 
     fn shell_problem(&mut self, problem: &ShellProblem, origin: &Origin) {
-        let mut problem = problem::of_shell(problem, origin, self.plan.workflow.file.text());
+        self.shell_problem_with(problem, origin, Vec::new());
+    }
+
+    /// A problem that these changes of the shell text put right.
+    fn shell_problem_with(&mut self, problem: &ShellProblem, origin: &Origin, edits: Vec<Fix>) {
+        let text = self.plan.workflow.file.text();
+        let mut problem = problem::of_shell(problem, origin, text);
+        if !edits.is_empty() {
+            let edits: Option<Vec<Fix>> =
+                edits.into_iter().map(|edit| problem::fix_in(origin, edit, text)).collect();
+            problem.fix = edits.and_then(|edits| problem::joined(text, edits));
+            if problem.fix.is_some() {
+                let hint = "let the program read it from its environment: `threadline migrate` writes that";
+                problem.hints.push(hint.to_owned());
+            }
+        }
         if let Some(name) = self.replaced(&problem) {
             let hint = format!(
                 "`context.{name}` was set from outside and would run as code: pass `--trust-set` to allow it"

@@ -110,6 +110,8 @@ pub struct Plan {
     pub lists: Vec<List>,
     /// The lists that run when the outcome of the run is known, in the order of [`Part::OF_RUN`].
     pub run_parts: Vec<(Part, ListNumber)>,
+    /// Whether something reads the folder of the run, which is made then.
+    pub reads_folder: bool,
     /// What is known of the exports before the run.
     pub export_shape: ValueShape,
     /// The names that `exports` read, without duplicates.

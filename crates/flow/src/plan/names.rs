@@ -11,10 +11,11 @@ use threadline_lang::{
 };
 
 use super::{ListNumber, Part, Plan, StepNumber};
+use crate::plan::RUN;
 use crate::fields::outputs::{
     ASSERT_OUTPUT_FIELDS, CAPTURED_STATE_FIELDS, ITEM_AGENT_FIELDS, ITEM_FIELDS, JUDGEMENT_FIELDS,
     LOOP_FIELDS, MAP_FIELDS, META, NodeType, OUTPUT_FIELDS, OutputField, PLAIN_OUTPUT_FIELDS, STATE_FIELDS,
-    STATE_OUTPUT_FIELDS, WORKFLOW_FIELDS, nullable, types,
+    RUN_FOLDER, STATE_OUTPUT_FIELDS, WORKFLOW_FIELDS, nullable, types,
 };
 use crate::model::{Action, SECRETS_ROOT, Step};
 
@@ -386,6 +387,9 @@ fn outer(plan: &Plan) -> Scope {
     if !workflow.imports.is_empty() {
         entries.push(("imports".into(), ScopeEntry::Names(layer(&Scope::new(), "imports", imports))));
     }
+    let why = "the run has not begun";
+    let folder = [(RUN_FOLDER.name.into(), value(why, RUN_FOLDER.types().into()))];
+    entries.push((RUN.into(), ScopeEntry::Names(layer(&Scope::new(), RUN, folder))));
     entries.push((
         "context".into(),
         match &workflow.context {

@@ -17,6 +17,7 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
         steps: Vec::new(),
         lists: Vec::new(),
         run_parts: Vec::new(),
+        reads_folder: false,
         export_shape: ValueShape::ANY,
         export_reads: Vec::new(),
         states: None,

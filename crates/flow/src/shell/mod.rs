@@ -35,6 +35,7 @@ mod follow;
 mod hazards;
 mod names;
 mod options;
+mod python;
 mod reader;
 mod redirections;
 mod tree;
@@ -368,6 +369,14 @@ impl ShellScript {
     /// The shell that the text was analysed for.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+}
+
+impl ShellScript {
+    /// The changes of the text by which a program in it gets its values from the environment, where that means the same.
+    pub(crate) fn values_from_environment(&self, text: &str, at: usize) -> Vec<Fix> {
+        let slots: Vec<_> = self.slots.iter().map(|slot| slot.reference.span().range()).collect();
+        python::values_from_environment(text, &slots, at)
     }
 }
 

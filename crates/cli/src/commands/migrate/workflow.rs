@@ -95,6 +95,7 @@ fn mechanical(problem: &Problem) -> Option<(Keeps, &Fix)> {
         id if id == Check::OldSpelling.id() || id == Check::IgnoredKey.id() => Keeps::Everything,
         id if id == Check::OldKey.id() => Keeps::Meaning,
         "deprecated-field" | "deprecated-spelling" => Keeps::Meaning,
+        id if id == Check::ShellEvaluates.id() && fix.text.contains(".environ[") => Keeps::Meaning,
         // A bare name in what selects items is a field of them.
         "unknown-root" if fix.text.starts_with("item.") => Keeps::Meaning,
         _ => return None,

@@ -49,6 +49,7 @@ pub(super) fn expand(file: &SourceFile, root: TreeNode) -> ExpandedFile {
         problems: Vec::new(),
         taken: 0,
         imported: Vec::new(),
+        is_older: false,
         incomplete: false,
         scenarios: Vec::new(),
         scenario_ids: BTreeSet::new(),
@@ -75,6 +76,8 @@ struct Expander<'f> {
     taken: usize,
     /// The files whose fragments were already added.
     imported: Vec<String>,
+    /// Whether the file has a spelling of an older system.
+    is_older: bool,
     /// Whether something is missing that the rest depends on.
     incomplete: bool,
     scenarios: Vec<Scenario>,
@@ -96,6 +99,7 @@ impl Expander<'_> {
         let root = self.expand_scenarios(root);
         let root = self.expand_short_form(root);
         let root = self.expand_states(root, &fragments);
+        let root = self.with_names_from_outside(root);
         self.add_user_agents(root)
     }
 

@@ -772,7 +772,9 @@ fn file_keys(path: &Fact) -> Vec<EcoString> {
         let path = path.strip_prefix("\0PWD/").unwrap_or(path);
         EcoString::from(plain_path(path))
     };
-    let mut keys: Vec<EcoString> = known.iter().map(plain).collect();
+    // Nothing comes out of it again.
+    let keeps = |path: &EcoString| path != "/dev/null";
+    let mut keys: Vec<EcoString> = known.iter().map(plain).filter(keeps).collect();
     if any {
         keys.push("*".into());
     }

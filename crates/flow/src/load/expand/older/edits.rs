@@ -94,6 +94,12 @@ impl Place<'_> {
         Some(Fix::new(Span::new(start, start), text))
     }
 
+    /// Lines before the entry, which begins at the left edge.
+    pub(super) fn before_lines(&self, lines: &str) -> Option<Fix> {
+        let is_first = self.indent() == Some(0) && !self.is_json();
+        is_first.then(|| Fix::new(Span::new(self.start(), self.start()), lines))
+    }
+
     /// An object with these entries, by this name, in place of the entry.
     pub(super) fn block(&self, key: &str, entries: &[String]) -> Option<Fix> {
         let indent = self.indent().filter(|_| self.has_own_lines())?;
@@ -157,19 +163,4 @@ impl Place<'_> {
         }
         Some(Fix::new(Span::new(self.start(), self.end()), text))
     }
-}
-
-/// Several changes as one: what stands between them stays as it is. None if they overlap.
-pub(super) fn joined(text: &str, mut edits: Vec<Fix>) -> Option<Fix> {
-    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
-    let (first, last) = (edits.first()?.span.start, edits.iter().map(|edit| edit.span.end).max()?);
-    let mut out = String::new();
-    let mut from = first as usize;
-    for edit in &edits {
-        let range = edit.span.range();
-        out.push_str(text.get(from..range.start)?);
-        out.push_str(&edit.text);
-        from = range.end;
-    }
-    Some(Fix { span: Span { start: first, end: last }, text: out })
 }

@@ -7,12 +7,12 @@ use threadline_lang::diag::Fix;
 use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::value::JsonStyle;
 
-use super::edits::{Place, joined};
+use super::edits::Place;
 use super::{Expander, named, reference};
 use crate::checks::Check;
 use crate::fields::INPUT;
 use crate::load::expand::{NodeEntries, without};
-use crate::problem::Problem;
+use crate::problem::{Problem, joined};
 
 /// The keys of an older loop that name values of its caller.
 const KEYS: [&str; 3] = ["parameters", "input_key", "required_inputs"];

@@ -6,6 +6,7 @@
 
 mod edits;
 mod inputs;
+mod outside;
 
 use ecow::EcoString;
 use threadline_lang::Type;
@@ -20,7 +21,7 @@ use crate::fields::{
     Becomes, EVALUATE, FRAGMENT, KeyKind, NODE, ObjectSpec, ROUTE, STATE, STEP, WORKFLOW, find_older_key,
 };
 use crate::plan::SELF;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use edits::Place;
 
 /// The file that is being read, and what it is told of.
@@ -206,6 +207,7 @@ impl Expander<'_> {
 
     fn report_old(&mut self, problem: Problem) {
         if self.is_own(problem.span) {
+            self.is_older = true;
             self.report(problem);
         }
     }
@@ -267,7 +269,7 @@ impl Expander<'_> {
             None => edits.push(place.entry("terminal", "failure")),
         }
         let is_whole = edits.len() == 1 + usize::from(terminal.is_some());
-        let fix = Some(edits).filter(|_| is_whole).and_then(|edits| edits::joined(self.file.text(), edits));
+        let fix = Some(edits).filter(|_| is_whole).and_then(|edits| problem::joined(self.file.text(), edits));
         let problem = Check::OldSpelling.at(failure.key_span, message).hint("write `terminal: failure`");
         self.report_old(Problem { fix, ..problem });
         let value =

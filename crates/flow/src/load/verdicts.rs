@@ -73,7 +73,10 @@ impl WorkflowLoader {
             for found in fields.all().iter().filter(|found| found.key.name == *key) {
                 let message = format!("`{}` ends the loop, so `{}` has no effect", name.value, found.written);
                 let problem = Check::KeyNotHere.at(found.entry.key_span, message);
-                self.report(problem.hint("remove one of them"));
+                // Nothing comes of it; a route may be what was meant.
+                let is_route = ROUTES.contains(key) || *key == "on_error";
+                let problem = problem.hint("remove one of them");
+                self.report(if is_route { problem } else { mild(problem) });
             }
         }
         // `terminal: success` is explicit.

@@ -31,8 +31,11 @@ pub(super) fn migrated(file: &SourceFile) -> Migrated {
     for _ in 0..ROUNDS {
         let problems = problems_of(file, &text);
         let mut fixes: Vec<(Keeps, Fix)> = Vec::new();
-        for problem in &problems {
-            let Some((keeps, fix)) = mechanical(problem) else { continue };
+        // The wide ones first: what they declare follows from what else is old in the file.
+        let mut found: Vec<_> =
+            problems.iter().filter_map(|problem| Some((problem, mechanical(problem)?))).collect();
+        found.sort_by_key(|(_, (_, fix))| std::cmp::Reverse(fix.span.end - fix.span.start));
+        for (problem, (keeps, fix)) in found {
             let is_known = refused.iter().any(|(id, known)| id == problem.id && *known == *fix);
             if !is_known && !fixes.iter().any(|(_, other)| overlap(other, fix)) {
                 fixes.push((keeps, fix.clone()));

@@ -34,6 +34,7 @@ impl Expander<'_> {
             .entries()
             .map(|(name, entry)| {
                 let node = self.expand_state(&entry.node, fragments).unwrap_or_else(|| entry.node.clone());
+                let node = self.expand_stall(name, &node).unwrap_or(node);
                 (EcoString::from(name), with_node(entry, node))
             })
             .collect();

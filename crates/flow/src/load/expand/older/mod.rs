@@ -7,6 +7,8 @@
 mod edits;
 mod inputs;
 mod outside;
+mod previous;
+mod stall;
 
 use ecow::EcoString;
 use threadline_lang::Type;
@@ -30,6 +32,7 @@ impl Expander<'_> {
     pub(super) fn with_present_spellings(&mut self, root: TreeNode) -> TreeNode {
         let kind = if root.value.as_list().is_some() { KeyKind::Steps } else { KeyKind::Object(&WORKFLOW) };
         let root = self.present(&root, &kind).unwrap_or(root);
+        let root = self.with_present_roots(root);
         self.with_present_inputs(root)
     }
 

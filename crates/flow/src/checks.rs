@@ -134,6 +134,10 @@ threadline_lang::checks! {
     HiddenName "hidden-name" Warning
     /// `{{ name }}` or `${{ name }}`, which other systems use for references and which is text here.
     ForeignReference "foreign-reference" Warning
+    /// A pattern that is looked for as it is, although it is written as a regular expression.
+    LiteralPattern "literal-pattern" Warning
+    /// Items that run at once and commit in one folder.
+    SharedFolder "shared-folder" Warning
     /// A secret in a field that is recorded, or that decides something.
     SecretPlace "secret-place" Error
     /// A secret as an argument of a program, which other users of the computer can read.

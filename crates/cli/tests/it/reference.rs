@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use threadline_flow::checks::Check;
-use threadline_flow::fields::{self, FailureKind, Form, KeyKind, KeySpec, NodeType};
+use threadline_flow::fields::{self, Becomes, FailureKind, OlderSystem, Form, KeyKind, KeySpec, NodeType};
 use threadline_lang::diag::Severity;
 use threadline_lang::func::{FUNCTIONS, Function, FunctionGroup, signature};
 use threadline_lang::value::ops::BinaryOp;
@@ -29,6 +29,13 @@ fn functions_page_is_up_to_date() {
 #[test]
 fn workflows_page_is_up_to_date() {
     check("workflows.md", "keys", &keys());
+}
+
+#[test]
+fn pages_of_older_systems_are_up_to_date() {
+    check("older-loops.md", "keys", &older(OlderSystem::Loop));
+    check("older-map-reduces.md", "keys", &older(OlderSystem::MapReduce));
+    check("older-graphs.md", "keys", &older(OlderSystem::Graph));
 }
 
 #[test]
@@ -285,6 +292,22 @@ fn answers() -> String {
 }
 
 // ---- workflow files ------------------------------------------------------------------------------------
+
+/// What becomes of the keys of an older system, from the rows that the loader and `migrate` read.
+fn older(system: OlderSystem) -> String {
+    let mut out = String::from("| key | of | here |\n|---|---|---|\n");
+    for row in fields::OLDER_KEYS.iter().filter(|row| row.system == system) {
+        let here = match row.becomes {
+            Becomes::Key(ours) => format!("`{ours}`"),
+            Becomes::Form(form) => form.to_owned(),
+            Becomes::Nothing(why) => format!("a comment: {why}"),
+            Becomes::Without(instead) => format!("a comment, and the run goes without it; {instead}"),
+            Becomes::Else(instead) => format!("an error; {instead}"),
+        };
+        writeln!(out, "| `{}` | {} | {} |", row.key, row.object.replace('_', " "), here.replace('|', "\\|")).unwrap();
+    }
+    out
+}
 
 fn checks() -> String {
     let mut out = String::from("| name | | |\n|---|---|---|\n");

@@ -72,7 +72,7 @@ const fn row(system: OlderSystem, object: &'static str, key: &'static str, becom
     OlderKey { system, object, key, becomes }
 }
 
-const FOR_PEOPLE: Becomes = Nothing("it is for readers: keep it as a comment");
+const FOR_PEOPLE: Becomes = Nothing("it is for readers");
 const OF_EDITOR: Becomes = Nothing("it is how an editor draws the node");
 const FOR_CHECKER: Becomes = Nothing("it only switches a check of the older system off");
 const COMMITS: Becomes =

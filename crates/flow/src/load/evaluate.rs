@@ -202,6 +202,7 @@ impl WorkflowLoader {
         self.require_key(fields, "pattern")?;
         let regex = self.read_given_bool(fields, "regex");
         let negate = self.read_bool(fields, "negate");
+        self.warn_of_literal(fields, regex);
         let pattern = fields.get("pattern").and_then(|place| self.read_pattern(&place, regex));
         let mut error_patterns = Vec::new();
         if let Some(place) = fields.get("error_patterns") {
@@ -210,6 +211,21 @@ impl WorkflowLoader {
             error_patterns.extend(places.iter().filter_map(|place| self.read_pattern(place, regex)));
         }
         Some(Contains { pattern: pattern?, regex, negate, error_patterns })
+    }
+
+    /// Warns of a pattern that is written as a regular expression, as older systems read all of them.
+    fn warn_of_literal(&mut self, fields: &ObjectFields<'_>, regex: Option<bool>) {
+        let Some(place) = fields.get("pattern") else { return };
+        let Some(text) = place.node.value.as_str().filter(|_| regex.is_none()) else { return };
+        let has_sign = ["\\b", "\\s", "\\d", "\\w", ".*", ".+", "[0-9", "[a-z", "[A-Z"].iter().any(|sign| text.contains(sign));
+        let has_choice = text.contains('|') && text.contains('(') && text.contains(')');
+        let is_plain = !has_sign && !has_choice && !text.starts_with('^') && !text.ends_with('$');
+        if is_plain || threadline_expect::is_pattern(text) {
+            return;
+        }
+        let message = format!("`{text}` is looked for as it is, not as a regular expression");
+        let hint = format!("write `/{text}/` for a regular expression, or say `regex: false`");
+        self.report(Check::LiteralPattern.at(place.node.span, message).hint(hint));
     }
 
     fn read_pattern(&mut self, place: &LocatedNode<'_>, regex: Option<bool>) -> Option<Field<Document>> {

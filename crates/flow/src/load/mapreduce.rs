@@ -15,7 +15,7 @@ use crate::forms;
 use crate::json_path::JsonPath;
 use crate::model::{
     Action, Field, Filter, ForEach, ItemPool, OnItemFailure, Phase, PhaseKind, Policy, Shape, SortKey,
-    Source, SourceFormat, Step,
+    Setting, Source, SourceFormat, Step,
 };
 use crate::problem::{self, Problem};
 
@@ -176,9 +176,26 @@ impl WorkflowLoader {
         let worktree = self.read_bool(&fields, "worktree");
         let each = self.read_selection(&fields, source?, "max_parallel");
         let each = ForEach { steps, policy, worktree, is_map: true, ..each };
+        let is_alone = each.parallel.as_ref().and_then(Setting::known) == Some(1);
+        if !worktree && !is_alone && fields.found("worktree").is_none() {
+            self.warn_of_commits(&each.steps);
+        }
         let budget = self.read_budget(&fields);
         let step = self.phase_step(place, "map", Action::ForEach(Box::new(each)));
         Some(Arc::new(Step { budget, ..step }))
+    }
+
+    /// Warns of steps that commit in a folder in which other items work at the same time.
+    fn warn_of_commits(&mut self, steps: &[Arc<Step>]) {
+        for step in steps {
+            let Action::Shell { text, .. } = &step.action else { continue };
+            if ["git commit", "git add"].iter().any(|command| text.value.contains(command)) {
+                let message = "items that run at once share one folder, so a commit of one holds what others wrote";
+                let hint = "write `worktree: true` under `map:`, so that each item has a folder and a branch of its own";
+                self.report(Check::SharedFolder.at(text.origin.span, message).hint(hint));
+                return;
+            }
+        }
     }
 
     /// Reads how items are selected, and how many are processed at once. The caller adds the steps.

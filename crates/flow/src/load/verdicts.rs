@@ -176,6 +176,8 @@ impl WorkflowLoader {
                     problem.did_you_mean(format_args!("{prefix}{near}"))
                 }
                 None if by_action => problem.hint("write `evaluate:` to define the verdicts"),
+                // Nothing is meant by it that could not be read: the route is never taken.
+                None if !verdicts.is_empty() && !matches!(verdict, "yes" | "no") => mild(problem),
                 None => problem,
             };
             self.report(problem);

@@ -127,7 +127,7 @@ impl Expander<'_> {
                         kept = (ours.into(), with_node(entry, inside));
                     }
                     Becomes::Nothing(why) => {
-                        self.report_ignored(node, spec, key, entry, &format!("remove it: {why}"));
+                        self.report_ignored(node, spec, key, entry, &format!("make it a comment: {why}"));
                         is_changed = true;
                         continue;
                     }

@@ -14,6 +14,7 @@ use threadline_engine::event::Address;
 use threadline_engine::execute::effect::{
     EffectKey, EffectLimits, EffectResult, EffectText, ProcessEnding, ProcessSpec, Role,
 };
+use threadline_engine::execute::inquiry::{ActNews, Inquiry};
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::{Limits, data};
 use threadline_runner::process::{Asked, Control};
@@ -513,8 +514,10 @@ impl Workplace for Remote {
             Ok(request) => request,
             Err(why) => return Ok(why.into()),
         };
-        for again in 0_u32.. {
-            let key = act_key(act, again);
+        let mut inquiry = Inquiry::new(act.once, act.repeats);
+        loop {
+            let run = act.run.as_str();
+            let key = plain_key(run, &inquiry.key(run, act.key));
             let body: Arc<str> = wire::signed(&self.key, &self.head(&key, act.once), &request).into();
             let answer = match self.ask(&key, &body, watch) {
                 Heard::Response(200, text) => match self.answer(&text, watch) {
@@ -539,12 +542,14 @@ impl Workplace for Remote {
                     return Ok(EffectResult::Cancelled);
                 }
             };
-            let why = match answer {
-                WorkerAnswer::Done(done) => {
-                    return Ok(match self.take_change(act, &done, watch) {
-                        Ok(()) => done_by(&done.worker, done.result),
-                        Err(why) => why.into(),
-                    });
+            let news = match answer {
+                WorkerAnswer::Done(done) => match self.take_change(act, &done, watch) {
+                    Ok(()) => ActNews::Done(Box::new(done_by(&done.worker, done.result))),
+                    Err(why) => return Ok(why.into()),
+                },
+                WorkerAnswer::Cancelled => ActNews::Ended,
+                WorkerAnswer::Interrupted(session) => {
+                    ActNews::Interrupted { is_new: session == self.session }
                 }
                 WorkerAnswer::Refused(why) => {
                     return Ok(refused(format!("the worker refuses it: {why}")));
@@ -552,24 +557,11 @@ impl Workplace for Remote {
                 WorkerAnswer::Blob(_) => {
                     return Ok(refused("the answer of the worker names another one".to_owned()));
                 }
-                WorkerAnswer::Cancelled if watch.control.asked() != Asked::Nothing => {
-                    return Ok(EffectResult::Cancelled);
-                }
-                // It was told to end, before or by somebody else: that is no result of the step.
-                WorkerAnswer::Cancelled => "it was told to end",
-                // Somebody has decided about an end that was known before, and about no later one.
-                WorkerAnswer::Interrupted(session) if session != self.session => {
-                    "its worker died while it ran"
-                }
-                WorkerAnswer::Interrupted(_) => {
-                    return Ok(EffectResult::Interrupted("its worker died while it ran".to_owned()));
-                }
             };
-            if act.once && !act.repeats {
-                return Ok(EffectResult::Interrupted(why.to_owned()));
+            if let Some(result) = inquiry.hear(news, watch.control.asked() != Asked::Nothing) {
+                return Ok(result);
             }
         }
-        Ok(refused("it was told to end too often".to_owned()))
     }
 
     fn remembers(&self) -> Option<Duration> {
@@ -657,16 +649,7 @@ pub(crate) fn post(
     Ok((status, text.map_err(|error| error.to_string())?))
 }
 
-/// What the server knows an act by. An execution that begins again starts the same address with attempt 1 again, so the
-/// event that made it ready is a part of it; and `again` counts how often it was ended before.
-fn act_key(act: &WorkOrder<'_>, again: u32) -> String {
-    let EffectKey { at, as_of, attempt, role, exchange } = act.key;
-    let run = act.run.as_str();
-    let key = format!("{run}/{at}/{as_of}/{attempt}/{}/{exchange}/{again}", role.name());
-    plain_key(run, &key)
-}
-
-/// A key in the characters of a header; a long one by its hash.
+/// What the server knows an act by: its key in the characters of a header, or the hash of a long one.
 fn plain_key(run: &str, key: &str) -> String {
     const LONGEST: usize = 200;
     let mut plain = String::with_capacity(key.len());

@@ -13,7 +13,7 @@ use threadline_engine::execute::effect::{Effect, EffectResult, USAGE_VARIABLE};
 use threadline_engine::execute::{
     AgentCall, CallAdmission, Durability, Executor, Next, Recording, has_worktrees,
 };
-use threadline_engine::machine::{BudgetReached, Command, InvalidEvent, Machine, Outcome, Stage};
+use threadline_engine::machine::{BudgetReached, Command, InFlight, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::spend::Spend;
 use threadline_engine::view::{RunNames, View};
 use threadline_flow::model::{Action, DEFAULT_JOBS, Evaluator, OnCrash};
@@ -258,7 +258,7 @@ fn drive(
     if plan.reads_folder {
         project.make_run_folder(&names.run).map_err(|error| DriveError::Folder(plain(&error).to_string()))?;
     }
-    let found_again = found_again(&journal, &*workplace)?;
+    let finds_programs = finds_programs(&journal, &*workplace)?;
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
@@ -267,7 +267,7 @@ fn drive(
         machine.apply(&event)?;
         teller.tell(Notice::Event(Box::new(event)));
     }
-    let commands = machine.outstanding(in_flight.or(found_again))?;
+    let commands = machine.outstanding(InFlight { decided: in_flight, finds_programs })?;
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
@@ -975,16 +975,16 @@ fn is_rerun(recording: &Recording) -> bool {
     matches!(recording.kind, EventKind::Started { rerun: true, .. })
 }
 
-/// What becomes of steps that were under way when the run was killed, where it is still known what came of them: they
-/// are asked for again, whatever `on_crash` says, and nothing begins twice.
-fn found_again(journal: &Journal<'_>, workplace: &dyn Workplace) -> Result<Option<OnCrash>, JournalError> {
-    let Some(memory) = workplace.remembers() else { return Ok(None) };
+/// Whether it is still known what came of programs that were under way when the run was killed: they are asked for
+/// again, whatever `on_crash` says, and nothing begins twice. What this process did itself follows `on_crash`.
+fn finds_programs(journal: &Journal<'_>, workplace: &dyn Workplace) -> Result<bool, JournalError> {
+    let Some(memory) = workplace.remembers() else { return Ok(false) };
     let reader = journal.store().reader();
     let last = match reader.run(journal.run())?.events {
-        0 => return Ok(None),
+        0 => return Ok(false),
         last => reader.event(journal.run(), last)?,
     };
     // What ran then ended later, and is remembered from its end on.
     let since = u64::try_from(now() - last.time).map_or(Duration::ZERO, Duration::from_millis);
-    Ok((since < memory).then_some(OnCrash::Rerun))
+    Ok(since < memory)
 }

@@ -11,7 +11,7 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::event::{Address, EventKind, RemoteService, RerunTarget, RunStarted};
 use threadline_engine::execute::has_worktrees;
-use threadline_engine::machine::Command;
+use threadline_engine::machine::{Command, InFlight};
 use threadline_flow::model::{InputError, SCENARIOS, ScenarioSelection};
 use threadline_flow::plan::Plan;
 use threadline_lang::diag::words;
@@ -216,7 +216,7 @@ fn continue_run(
     let is_read = history.info.last_kind != "run_ended" || history.plan.states.is_some();
     let fold = is_read.then(|| history.each(|_, _| Ok(()))).transpose()?;
     if let Some(fold) = &fold {
-        refuse_in_flight(call, &history, &fold.machine.outstanding(None).unwrap_or_default())?;
+        refuse_in_flight(call, &history, &fold.machine.outstanding(InFlight::default()).unwrap_or_default())?;
     }
     let machine = fold.as_ref().map(|fold| &fold.machine);
     let mut continued = reload::continued(&history.info, &history.started, machine, from);

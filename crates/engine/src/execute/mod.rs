@@ -15,6 +15,7 @@
 mod attempt;
 pub(crate) mod driver;
 pub mod effect;
+pub mod inquiry;
 mod items;
 mod judging;
 mod outcome;

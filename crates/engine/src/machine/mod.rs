@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_flow::model::{Action, OnCrash};
+use threadline_flow::model::{Action, OnCrash, Step, Workflow};
 use threadline_flow::plan::{ListNumber, Part, Plan, StepNumber};
 
 use crate::event::{Address, Event, EventKind, Millis, RunSlice, Seq};
@@ -339,6 +339,16 @@ struct ScopeNames {
     verdicts: BTreeMap<Seq, PastVerdict>,
 }
 
+/// What becomes of steps that were under way when a run was stopped or killed, in place of what they say.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InFlight {
+    /// What somebody has decided.
+    pub decided: Option<OnCrash>,
+    /// Whether programs went on elsewhere, where it is known what came of them: they are asked for again, and nothing
+    /// begins twice.
+    pub finds_programs: bool,
+}
+
 const STEPS: ListNumber = 0;
 
 impl Machine {
@@ -608,7 +618,7 @@ impl Machine {
 
     /// Everything that is to be done in this state: what a run that was stopped or killed goes on with. What
     /// was running then follows its `on_crash`, unless the caller decides.
-    pub fn outstanding(&self, in_flight: Option<OnCrash>) -> Result<Vec<Command>, InvalidEvent> {
+    pub fn outstanding(&self, in_flight: InFlight) -> Result<Vec<Command>, InvalidEvent> {
         let steps = self.active.keys().map(|at| self.outstanding_of(at, in_flight));
         let items = self.items.keys().map(|key| self.outstanding_item(key));
         let end = self.end().filter(|_| self.stage == Stage::Going);
@@ -616,7 +626,7 @@ impl Machine {
         commands.collect::<Applied<_>>().map_err(|mismatch| self.invalid(mismatch))
     }
 
-    fn outstanding_of(&self, at: &Address, in_flight: Option<OnCrash>) -> Applied<Option<Command>> {
+    fn outstanding_of(&self, at: &Address, in_flight: InFlight) -> Applied<Option<Command>> {
         let active = find(&self.active, at)?;
         let task = active.task(at);
         Ok(Some(match active.stage {
@@ -649,17 +659,19 @@ impl Machine {
     }
 
     /// What becomes of a step that was under way. A call goes on inside, where it is asked for each step.
-    fn on_crash(&self, step: StepNumber, in_flight: Option<OnCrash>) -> OnCrash {
-        let step = &self.plan.steps[step as usize].step;
-        match step.action {
-            Action::Workflow(_) => OnCrash::Rerun,
-            _ => in_flight.unwrap_or_else(|| self.plan.workflow.on_crash(step)),
+    fn on_crash(&self, step: StepNumber, in_flight: InFlight) -> OnCrash {
+        let (workflow, step) = (&self.plan.workflow, &self.plan.steps[step as usize].step);
+        match (&step.action, in_flight) {
+            (Action::Workflow(_), _) => OnCrash::Rerun,
+            (_, InFlight { decided: Some(decided), .. }) => decided,
+            (_, InFlight { finds_programs: true, .. }) if runs_program(workflow, step) => OnCrash::Rerun,
+            _ => workflow.on_crash(step),
         }
     }
 
     /// What is to be done next with one execution, or with an item.
     pub fn next_of(&self, at: &Address) -> Option<Command> {
-        let of_step = || self.outstanding_of(at, None).ok().flatten();
+        let of_step = || self.outstanding_of(at, InFlight::default()).ok().flatten();
         self.after_pause(at).or_else(of_step).or_else(|| self.outstanding_item(at).ok().flatten())
     }
 
@@ -671,7 +683,7 @@ impl Machine {
 
     /// Asks for what is to be done next with a step.
     fn command(&mut self, at: &Address) -> Applied {
-        let next = self.outstanding_of(at, None)?;
+        let next = self.outstanding_of(at, InFlight::default())?;
         self.commands.extend(next);
         Ok(())
     }
@@ -694,5 +706,16 @@ impl Machine {
     /// The step of an execution that is under way.
     pub fn step_of(&self, at: &Address) -> Option<StepNumber> {
         self.active.get(at).map(|active| active.step)
+    }
+}
+
+/// Whether what a step does is a program.
+pub(crate) fn runs_program(workflow: &Workflow, step: &Step) -> bool {
+    match &step.action {
+        Action::Shell { .. } | Action::Argv(_) => true,
+        Action::Agent { agent, .. } => {
+            workflow.agent(&agent.value).is_some_and(|agent| agent.provider.is_program)
+        }
+        _ => false,
     }
 }

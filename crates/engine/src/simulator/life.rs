@@ -13,12 +13,17 @@ use threadline_lang::{Number, Scope};
 
 use super::chance::{Fate, Fated};
 use super::check::{Violation, value_of};
+use super::elsewhere::{self, ActOrder};
 use super::{Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, Simulation};
 use crate::event::{Address, BudgetChange, Event, EventKind, RunStarted, SafeEvents, Seq};
-use crate::execute::effect::{Effect, EffectKey, Role};
+use crate::execute::effect::{Effect, EffectKey, EffectResult, Role};
+use crate::execute::inquiry::Inquiry;
 use crate::execute::result::some_spent;
 use crate::execute::{Driver as _, Durability, Executor, Next, Performance};
-use crate::machine::{Command, Machine, Outcome, Stage, Task};
+use crate::machine::{Command, InFlight, Machine, Outcome, Stage, Task, runs_program};
+
+/// What runs are called here.
+const RUN: &str = "simulated";
 
 pub(super) struct Life<'s> {
     pub(super) simulation: &'s Simulation,
@@ -71,10 +76,10 @@ impl<T: Into<Violation>> From<T> for Cut {
 enum Work {
     /// A command that waits until it may be acted upon.
     Command(Command),
-    /// An effect that is performed when these events are safe.
-    Waiting { performance: Box<Performance>, after: SafeEvents },
-    /// An attempt that is being made until then.
-    Running { performance: Box<Performance>, until: u64 },
+    /// An effect that is performed when these events are safe; whether its attempt was under way before.
+    Waiting { performance: Box<Performance>, after: SafeEvents, rerun: bool },
+    /// An attempt that is being made until then. One that is made elsewhere is asked for.
+    Running { performance: Box<Performance>, until: u64, inquiry: Option<Inquiry> },
 }
 
 /// What can happen next.
@@ -154,7 +159,7 @@ impl<'s> Life<'s> {
         let ends = ends.count() as u64;
         let first = match self.machine.stage() {
             Stage::New => EventKind::RunStarted(RunStarted::bare(
-                "simulated".into(),
+                RUN.into(),
                 self.simulation.plan.workflow.name.clone(),
             )),
             Stage::Ended(outcome) if ends > u64::from(self.fate.luck) => {
@@ -170,7 +175,9 @@ impl<'s> Life<'s> {
         };
         self.append(Address::default(), first, Durability::Now)?;
         self.ready.clear();
-        self.ready.extend(self.machine.outstanding(self.in_flight)?);
+        let finds_programs = self.outside.elsewhere.is_some();
+        let in_flight = InFlight { decided: self.in_flight, finds_programs };
+        self.ready.extend(self.machine.outstanding(in_flight)?);
         Ok(None)
     }
 
@@ -350,6 +357,7 @@ impl<'s> Life<'s> {
             Interrupt::Stop => {}
             Interrupt::Cancel => {
                 self.cancelled = true;
+                self.end_elsewhere();
                 self.workers.retain(|work| !matches!(work, Work::Running { .. }));
                 self.outside.checker.abrupt(self.outside.life);
             }
@@ -366,8 +374,9 @@ impl<'s> Life<'s> {
     fn work(&mut self, worker: usize) -> Result<(), Cut> {
         match self.workers.swap_remove(worker) {
             Work::Command(command) => self.carry_out(command),
-            Work::Waiting { performance, .. } => self.perform(performance),
-            Work::Running { performance, .. } => self.done(*performance),
+            Work::Waiting { performance, rerun, .. } => self.perform(performance, rerun),
+            Work::Running { performance, inquiry: Some(inquiry), .. } => self.hear(performance, inquiry),
+            Work::Running { performance, inquiry: None, .. } => self.done(*performance),
         }
     }
 
@@ -381,7 +390,18 @@ impl<'s> Life<'s> {
                 self.outside.checker.item_ends(&task.at, ending.succeeded, error.map(Into::into));
             }
             Command::Skip { task, .. } => self.outside.checker.cannot_begin(&task.at),
-            Command::FailAfterCrash(_) => self.outside.checker.fails_by_crash(),
+            Command::FailAfterCrash(task) => {
+                let plan = &self.simulation.plan;
+                let is_known = self.outside.elsewhere.is_some()
+                    && self.in_flight != Some(OnCrash::Fail)
+                    && runs_program(&plan.workflow, self.step(task));
+                if is_known {
+                    let what =
+                        format!("`{}` fails after a crash, and a worker knows what came of it", task.at);
+                    return Err(self.violation(what));
+                }
+                self.outside.checker.fails_by_crash();
+            }
             Command::Close { last, captured, .. } => {
                 let left = last.iter().chain(captured.iter().map(|(_, seq)| seq));
                 self.phase_reads = left.map(|seq| value_of(&self.outside.journal, *seq)).collect();
@@ -407,12 +427,16 @@ impl<'s> Life<'s> {
                 self.append(recording.at, recording.kind, recording.durability)?;
             }
             Next::Perform(mut performance) => {
+                let rerun = performance
+                    .before
+                    .as_ref()
+                    .is_some_and(|before| matches!(before.kind, EventKind::Started { rerun: true, .. }));
                 let recorded = match performance.before.take() {
                     Some(before) => Some(self.append(before.at, before.kind, before.durability)?),
                     None => None,
                 };
                 let after = performance.barrier.awaits(recorded);
-                self.workers.push(Work::Waiting { performance, after });
+                self.workers.push(Work::Waiting { performance, after, rerun });
             }
             Next::Pause(at, pause) => {
                 self.timers.push((self.outside.steady + pause.left(self.outside.clock), at));
@@ -428,7 +452,7 @@ impl<'s> Life<'s> {
 
     /// Performs an effect: an attempt takes its time, the rest is done at once. Nothing that a step asks of the world is
     /// begun after a cancellation.
-    fn perform(&mut self, performance: Box<Performance>) -> Result<(), Cut> {
+    fn perform(&mut self, performance: Box<Performance>, rerun: bool) -> Result<(), Cut> {
         let EffectKey { at, attempt, role, exchange, .. } = performance.key.clone();
         if self.cancelled && role != Role::Worktree {
             return Ok(());
@@ -442,11 +466,87 @@ impl<'s> Life<'s> {
         }
         let fated = self.fated(&at);
         let until = self.outside.steady + self.time_of(&performance.key, &performance.effect);
+        let once = self.asked_elsewhere(&performance);
         let execution = Execution { at, fated, attempt, exchange, life: self.outside.life };
         let acts = !matches!(performance.effect, Effect::Nothing);
-        self.outside.checker.execute(execution, acts, self.outside.safe, self.in_flight)?;
-        self.workers.push(Work::Running { performance, until });
+        // What is performed elsewhere is asked for again, whatever `on_crash` says: it is the same act.
+        let in_flight = once.map_or(self.in_flight, |_| Some(OnCrash::Rerun));
+        self.outside.checker.execute(execution, acts, self.outside.safe, in_flight)?;
+        if let Some(once) = once {
+            let repeats = rerun && self.in_flight == Some(OnCrash::Rerun);
+            return self.ask(performance, Inquiry::new(once, repeats));
+        }
+        self.workers.push(Work::Running { performance, until, inquiry: None });
         Ok(())
+    }
+
+    // ---- other machines ----------------------------------------------------------------------------------
+
+    /// Whether an effect that is performed elsewhere may begin at most once; nothing where it is performed here.
+    fn asked_elsewhere(&self, performance: &Performance) -> Option<bool> {
+        let plan = &self.simulation.plan;
+        let step = &plan.steps[performance.key.at.step(plan)? as usize].step;
+        let is_asked = self.outside.elsewhere.is_some()
+            && matches!(performance.effect, Effect::Process(_))
+            && runs_program(&plan.workflow, step);
+        is_asked.then(|| plan.workflow.on_crash(step) != OnCrash::Rerun)
+    }
+
+    /// Asks for an act by the key that it has now.
+    fn ask(&mut self, performance: Box<Performance>, inquiry: Inquiry) -> Result<(), Cut> {
+        let key = inquiry.key(RUN, &performance.key);
+        if !self.outside.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.knows(&key)) {
+            let result = self.comes_of(&performance)?;
+            let EffectKey { at, attempt, exchange, .. } = &performance.key;
+            let order = ActOrder {
+                of: (self.fated(at), *attempt, *exchange),
+                once: self.asked_elsewhere(&performance) == Some(true),
+                duration: self.time_of(&performance.key, &performance.effect),
+                life: self.outside.life,
+                result,
+            };
+            let now = self.outside.steady;
+            if let Some(elsewhere) = &mut self.outside.elsewhere {
+                elsewhere.ask(&key, &order, now);
+            }
+        }
+        let now = self.outside.steady;
+        let until = self.outside.elsewhere.as_mut().map_or(now, |elsewhere| elsewhere.arrives(&key, now));
+        self.workers.push(Work::Running { performance, until, inquiry: Some(inquiry) });
+        Ok(())
+    }
+
+    /// An answer arrives, or is lost on the way: then it is asked for again.
+    fn hear(&mut self, performance: Box<Performance>, mut inquiry: Inquiry) -> Result<(), Cut> {
+        let key = inquiry.key(RUN, &performance.key);
+        let (now, life) = (self.outside.steady, self.outside.life);
+        let elsewhere = self.outside.elsewhere.as_mut();
+        let (is_lost, news) =
+            elsewhere.map_or((false, None), |elsewhere| (elsewhere.loses(), elsewhere.news(&key, life)));
+        if is_lost {
+            let until = now + elsewhere::PATIENCE;
+            self.workers.push(Work::Running { performance, until, inquiry: Some(inquiry) });
+            return Ok(());
+        }
+        let Some(news) = news else {
+            return Err(self.violation(format!("`{key}` is not known to those who were asked for it")));
+        };
+        let Some(result) = inquiry.hear(news, self.cancelled) else { return self.ask(performance, inquiry) };
+        if let EffectResult::Interrupted(_) = result {
+            self.outside.checker.abrupt(life);
+            self.outside.checker.fails_by_crash();
+        }
+        self.ends_with(*performance, result)
+    }
+
+    /// Everything that is asked for is to end.
+    fn end_elsewhere(&mut self) {
+        let Some(elsewhere) = &mut self.outside.elsewhere else { return };
+        for work in &self.workers {
+            if let Work::Running { performance, inquiry: Some(inquiry), .. } = work {
+                elsewhere.end(&inquiry.key(RUN, &performance.key), self.outside.steady);
+            }
+        }
     }
 
     /// How long an effect of an attempt takes, in milliseconds. What an agent says before its last answer takes no time:
@@ -467,13 +567,22 @@ impl<'s> Life<'s> {
     }
 
     fn done(&mut self, performance: Performance) -> Result<(), Cut> {
-        let Performance { key, effect, pending, .. } = performance;
+        let result = self.comes_of(&performance)?;
+        self.ends_with(performance, result)
+    }
+
+    /// Invents what comes of an effect that is performed.
+    fn comes_of(&mut self, performance: &Performance) -> Result<EffectResult, Cut> {
+        let Performance { key, effect, .. } = performance;
         let reads = match (key.role, key.at.step(&self.simulation.plan)) {
             (Role::Act, Some(step)) => self.reads(&Task { at: key.at.clone(), step, as_of: key.as_of })?,
             _ => Vec::new(),
         };
-        let result = self.invent(&key, &effect, &reads);
-        let next = Executor::new(&self.simulation.plan).done(self, pending, result)?;
+        Ok(self.invent(key, effect, &reads))
+    }
+
+    fn ends_with(&mut self, performance: Performance, result: EffectResult) -> Result<(), Cut> {
+        let next = Executor::new(&self.simulation.plan).done(self, performance.pending, result)?;
         self.follow(next)
     }
 

@@ -11,6 +11,7 @@ pub mod chance;
 pub mod check;
 mod driver;
 mod effects;
+pub mod elsewhere;
 mod facts;
 mod life;
 
@@ -29,6 +30,7 @@ use crate::random::Random;
 use crate::view::RunNames;
 use chance::{Chances, Fate, Fated};
 use check::{PromiseChecker, Violation};
+use elsewhere::{ActHistory, Elsewhere, Mishaps};
 use life::{Life, LifeEnd};
 
 /// A run to be simulated.
@@ -50,6 +52,8 @@ pub struct Simulation {
     pub mend: bool,
     /// So many times it is resumed with new luck before everything is put right.
     pub tries: u32,
+    /// What goes wrong with the machines that perform programs; nothing where they are performed here.
+    pub elsewhere: Option<Mishaps>,
 }
 
 /// What happens to one life of the program.
@@ -117,6 +121,12 @@ pub struct SimulationReport {
     pub items: BTreeMap<Address, (Status, u32)>,
     /// Whether a step failed because it was running at a crash.
     pub failed_by_crash: bool,
+    /// Every act that was performed elsewhere.
+    pub acts: Vec<ActHistory>,
+    /// How many answers were lost, and how many requests arrived twice.
+    pub lost_and_doubled: (u64, u64),
+    /// How often somebody decided that what was cut off runs again.
+    pub decided_again: u32,
 }
 
 /// An attempt that was really made.
@@ -166,6 +176,10 @@ struct Outside {
     life: usize,
     /// Whether the run is a loop, which knows how long it has been going on.
     walks: bool,
+    /// The machines that perform programs.
+    elsewhere: Option<Elsewhere>,
+    /// How often somebody decided that what was cut off runs again.
+    decided_again: u32,
     /// How often the run stopped because a budget was used up.
     over_budget: u32,
     /// So many more things may happen before the simulation counts as endless.
@@ -188,6 +202,9 @@ const KEPT: usize = 2;
 /// So long a killed run lies at most before somebody goes on with it, in milliseconds.
 const LONGEST_DOWN: u64 = 60 * 60 * 1_000;
 
+/// So long nobody drives a run whose programs go on elsewhere, in milliseconds.
+const LONGEST_BETWEEN: u64 = 4_000;
+
 /// 2026, in milliseconds.
 const FIRST_MOMENT: i64 = 1_767_225_600_000;
 
@@ -195,7 +212,17 @@ impl Simulation {
     /// A run that nothing interrupts.
     pub fn new(plan: Arc<Plan>, seed: u64) -> Self {
         let (chances, interruptions) = (Chances::default(), Vec::new());
-        Self { plan, seed, chances, jobs: 4, interruptions, jumps: false, mend: false, tries: 0 }
+        Self {
+            plan,
+            seed,
+            chances,
+            jobs: 4,
+            interruptions,
+            jumps: false,
+            mend: false,
+            tries: 0,
+            elsewhere: None,
+        }
     }
 
     /// So much is kept of a run that completed. What is kept of a loop does not grow with what it did: each state and
@@ -245,6 +272,8 @@ impl Simulation {
             checker: PromiseChecker::new(Arc::clone(&self.plan)),
             life: 0,
             walks: self.plan.states.is_some(),
+            elsewhere: self.elsewhere.map(|mishaps| Elsewhere::new(mishaps, self.random().number())),
+            decided_again: 0,
             over_budget: 0,
             fuel: FUEL,
         };
@@ -282,6 +311,7 @@ impl Simulation {
                 LifeEnd::Stopped => {}
                 LifeEnd::Waiting => {
                     let again = outside.random.percent(50);
+                    outside.decided_again += u32::from(again);
                     in_flight = Some(if again { OnCrash::Rerun } else { OnCrash::Fail });
                 }
             }
@@ -309,6 +339,12 @@ impl Outside {
             // Nobody drives it for a while.
             self.clock += i64::try_from(self.random.below(LONGEST_DOWN)).unwrap_or(0);
         }
+        if self.elsewhere.is_some() {
+            // Meanwhile other machines go on.
+            let passed = self.random.below(LONGEST_BETWEEN);
+            self.steady += passed;
+            self.clock += i64::try_from(passed).unwrap_or(0);
+        }
         self.journal.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         for asked in &mut self.asked {
             asked.after = asked.after.min(left);
@@ -332,6 +368,9 @@ fn report(outcome: Outcome, machine: &Machine, appends: Vec<u64>, outside: Outsi
         results: outside.checker.results(&outside.journal),
         items: outside.checker.results_of_items(),
         failed_by_crash: outside.checker.failed_by_crash(),
+        acts: outside.elsewhere.as_ref().map(Elsewhere::histories).unwrap_or_default(),
+        lost_and_doubled: outside.elsewhere.as_ref().map_or((0, 0), |all| (all.lost, all.doubled)),
+        decided_again: outside.decided_again,
         executions: outside.checker.into_executions(),
         asked: outside.asked,
         journal: outside.journal,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use model::{End, Form, Node};
 use threadline_engine::Hash;
 use threadline_engine::event::{Address, Datum, Event, EventKind, Output, RunStarted, Status};
-use threadline_engine::machine::{Command, Machine, Outcome, Stage, Task};
+use threadline_engine::machine::{Command, InFlight, Machine, Outcome, Stage, Task};
 use threadline_engine::random::Random;
 use threadline_engine::simulator::chance::{Chances, Fate, Fated};
 use threadline_engine::simulator::{
@@ -84,7 +84,7 @@ impl<'g> Run<'g> {
             run.machine.apply(event).expect("an event that fitted before");
             run.journal.push(event.clone());
         }
-        run.ready = run.machine.outstanding(None).unwrap();
+        run.ready = run.machine.outstanding(InFlight::default()).unwrap();
         run
     }
 
@@ -215,7 +215,7 @@ impl<'g> Run<'g> {
             Address::default(),
             EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None },
         );
-        self.ready = self.machine.outstanding(None).unwrap();
+        self.ready = self.machine.outstanding(InFlight::default()).unwrap();
         self
     }
 

@@ -11,6 +11,7 @@
     reason = "the examples are files, and the long form wants random seeds"
 )]
 
+mod elsewhere;
 mod generate;
 mod oracle;
 
@@ -26,7 +27,7 @@ use threadline_engine::event::{
     Address, Datum, Event, EventKind, ItemEnded, Listed, Output, Rules, RunSlice, SafeEvents, Status,
 };
 use threadline_engine::execute::Executor;
-use threadline_engine::machine::{Command, Machine, Outcome, Pause};
+use threadline_engine::machine::{Command, InFlight, Machine, Outcome, Pause};
 use threadline_engine::random::Random;
 use threadline_engine::replay::{Fold, Seen, output_of};
 use threadline_engine::simulator::chance::{Chances, Fate};
@@ -461,7 +462,7 @@ fn many_items_that_are_tried_again_are_not_kept() {
     apply(&mut machine, "", over);
     assert!(machine.has_tolerated_failures() && machine.retained_entries() > 50);
     apply(&mut machine, "", EventKind::Resumed { failed: true, budgets: Vec::new(), jobs: None });
-    let begun = machine.outstanding(None).unwrap().len();
+    let begun = machine.outstanding(InFlight::default()).unwrap().len();
     assert_eq!(begun, 2, "as many as run at once");
     for item in (0..ITEMS).step_by(1_000) {
         let inner = format!("map[{item}]/1");

@@ -19,10 +19,11 @@ use threadline_engine::event::{
     Address, Datum, Event, EventKind, JudgedEvent, LoopReason, Output, RunSlice, RunStarted, SafeEvents,
     Status,
 };
-use threadline_engine::machine::{Command, Machine, Outcome};
+use threadline_engine::machine::{Command, InFlight, Machine, Outcome};
 use threadline_engine::random::Random;
 use threadline_engine::replay::{Fold, Maker, Seen};
 use threadline_engine::simulator::chance::{Chances, Fate};
+use threadline_engine::simulator::elsewhere::Mishaps;
 use threadline_engine::simulator::{
     Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
@@ -119,6 +120,37 @@ fn came(report: &SimulationReport) -> Came {
         results: report.results.clone().into_iter().filter(|(at, _)| at.run_part().is_none()).collect(),
         visits: visits.collect(),
     }
+}
+
+/// What loops run is performed by other machines: they die, answers get lost, and the loop walks the same way.
+#[test]
+fn loops_walk_the_same_way_with_programs_elsewhere() {
+    let (mut again, mut deaths) = (0, 0);
+    for seed in seeds(50) {
+        let mut case = Case::generated(seed, None);
+        case.simulation.elsewhere = Some(Mishaps {
+            dies_before: 10,
+            dies_during: 20,
+            dies_after: 10,
+            loses: seed % 30,
+            doubles: 20,
+            delay: 400,
+        });
+        let undisturbed = case.check(&[]);
+        for (append, moment) in every_append(&undisturbed).step_by(5) {
+            let report = case.check(&[interruption(append, moment, Interrupt::PowerLoss(Kept::Some))]);
+            for act in &report.acts {
+                let most = 1 + act.deaths.len();
+                assert!(act.begun.len() <= most, "seed {seed}, append {append}: {act:?}");
+                again += act.begun.len().saturating_sub(1);
+                deaths += act.deaths.len();
+            }
+            let mut names: Vec<_> = report.acts.iter().map(|act| &act.of).collect();
+            names.dedup();
+            assert_eq!(names.len(), report.acts.len(), "seed {seed}, append {append}: two keys for one act");
+        }
+    }
+    assert!(again > 100 && again <= deaths, "{again} again after {deaths} deaths");
 }
 
 fn every_append(report: &SimulationReport) -> impl Iterator<Item = (u64, InterruptMoment)> {
@@ -505,7 +537,7 @@ fn a_pause_survives_a_kill() {
     let [Command::Wait { pause, .. }] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!((pause.since, pause.until), (1_000, 61_000));
     driven.take(31_000, "", EventKind::Resumed { failed: false, budgets: Vec::new(), jobs: None });
-    let outstanding = driven.machine.outstanding(None).unwrap();
+    let outstanding = driven.machine.outstanding(InFlight::default()).unwrap();
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);
     let commands = driven.machine.after_pause(&Address::parse("a#2").unwrap());

@@ -56,6 +56,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// So long nobody is told that there is no answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// So long one request waits for an answer. Then the same is asked again: nobody is told that a machine on the way lost
+/// its power, and asking twice costs nothing.
+const LONGEST_WAIT: Duration = Duration::from_mins(2);
+
 /// The time between two looks whether somebody wants it to end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
@@ -443,7 +447,7 @@ impl Remote {
     fn post_aside(&self, key: &str, body: &Arc<str>, control: &Control) -> Heard {
         let (agent, url) = (self.agent.clone(), self.url(PERFORM));
         let (key, body) = (key.to_owned(), Arc::clone(body));
-        match control.child().aside(move || post(&agent, &url, Some(&key), &body, None)) {
+        match control.child().aside(move || post(&agent, &url, Some(&key), &body, Some(LONGEST_WAIT))) {
             Ok(Some(Ok((status, text)))) => Heard::Response(status, text),
             Ok(Some(Err(why))) => Heard::Nothing(why),
             Ok(None) if control.asked() != Asked::Nothing => Heard::Ended,

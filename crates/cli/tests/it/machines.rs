@@ -7,6 +7,8 @@
 mod bundles;
 mod cluster;
 mod kept;
+mod kills;
+mod pages;
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
@@ -39,9 +41,9 @@ fn start(project: &Project, arguments: &[&str]) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-fn start_on(cluster: &Cluster, project: &Project) -> Child {
+fn start_on(cluster: &Cluster, project: &Project, file: &str) -> Child {
     let (address, key) = (cluster.address(), cluster.key());
-    start(project, &["run", "workflow.yaml", "--on", &address, "--key-file", key])
+    start(project, &["run", file, "--on", &address, "--key-file", key])
 }
 
 fn signal(child: &Child, signal: Signal) {
@@ -121,7 +123,7 @@ fn a_killed_coordinator_finds_what_went_on_meanwhile() {
         return;
     };
     let witness = Witness(&project);
-    let mut run = start_on(&cluster, &project);
+    let mut run = start_on(&cluster, &project, "workflow.yaml");
     let mut kills = 0;
     let most = if support::is_long() { 8 } else { 2 };
     while kills < most {
@@ -148,7 +150,7 @@ fn a_killed_worker_repeats_what_was_in_flight_and_nothing_else() {
         return;
     };
     let witness = Witness(&project);
-    let mut run = start_on(&cluster, &project);
+    let mut run = start_on(&cluster, &project, "workflow.yaml");
     let kills = if support::is_long() { 8 } else { 2 };
     for kill in 0..kills {
         let seen = witness.lines();
@@ -170,7 +172,7 @@ fn a_killed_server_loses_nothing() {
         return;
     };
     let witness = Witness(&project);
-    let mut run = start_on(&cluster, &project);
+    let mut run = start_on(&cluster, &project, "workflow.yaml");
     until("some items have begun", || witness.lines() > 8);
     cluster.kill_server();
     let status = run.wait().unwrap();
@@ -189,7 +191,7 @@ fn what_may_not_run_twice_never_begins_twice() {
         return;
     };
     let witness = Witness(&project);
-    let mut run = start_on(&cluster, &project);
+    let mut run = start_on(&cluster, &project, "workflow.yaml");
     let kills = if support::is_long() { 9 } else { 3 };
     for kill in 0..kills {
         let seen = witness.lines();
@@ -215,7 +217,7 @@ fn what_was_cut_off_is_asked_about_and_runs_again_only_then() {
                     on_crash: ask\n";
     let Some((project, cluster, workers)) = cluster_for("ask", workflow, 4) else { return };
     let witness = Witness(&project);
-    let mut run = start_on(&cluster, &project);
+    let mut run = start_on(&cluster, &project, "workflow.yaml");
     until("it has begun", || witness.lines() == 1);
     workers.iter().for_each(Worker::kill);
     assert_eq!(run.wait().unwrap().code(), Some(4));

@@ -12,6 +12,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use restate_sdk::endpoint::{Endpoint, HandlerOptions, ServiceOptions};
 use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::service::IntoServiceDefinition as _;
+use rustix::net::sockopt;
 use rustix::process::Signal;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
@@ -38,6 +39,8 @@ const STREAM_WINDOW: u32 = 16 << 20;
 
 /// The time between two looks for what the cache keeps in vain.
 const BETWEEN_SWEEPS: Duration = Duration::from_hours(1);
+/// After so long without a word a connection is looked at, and after twice as long it is given up.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// How long the Restate server has to answer when a worker registers.
 const REGISTERING: Duration = Duration::from_secs(30);
@@ -123,6 +126,7 @@ async fn accept(
             continue;
         };
         let _ = stream.set_nodelay(true);
+        notice_lost_machines(&stream);
         let connection = http2::Builder::new(TokioExecutor::new())
             .initial_connection_window_size(CONNECTION_WINDOW)
             .initial_stream_window_size(STREAM_WINDOW)
@@ -137,6 +141,16 @@ async fn accept(
     drop(listener);
     graceful.shutdown().await;
     Ok(())
+}
+
+/// Has the kernel ask whether the machine at the other end is still there: one that lost its power or its network closes no
+/// connection, and a program whose connection is gone is performed elsewhere.
+fn notice_lost_machines(stream: &tokio::net::TcpStream) {
+    // Where that cannot be set, a connection breaks later.
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, SILENCE);
+    let _ = sockopt::set_tcp_keepintvl(stream, SILENCE / 3);
+    let _ = sockopt::set_tcp_keepcnt(stream, 3);
 }
 
 /// Tells a Restate server where the worker is.

@@ -1,11 +1,14 @@
 //! A Restate server, workers, and what spreads acts among them: real programs on free ports, ended with the test.
 
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,6 +34,13 @@ fn server() -> Option<PathBuf> {
     found
 }
 
+/// The balancer, where it is installed.
+fn haproxy() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.map(|folder| folder.join("haproxy")).find(|program| program.is_file())
+}
+
 /// Waits until something is so.
 pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -40,19 +50,25 @@ pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A port that nobody has.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a free port").port()
+/// A port that nobody has, of those that connections are not given by themselves: it may stay unused for a while.
+pub(super) fn free_port() -> u16 {
+    let mut hash = RandomState::new().build_hasher();
+    hash.write_u32(std::process::id());
+    let first = u16::try_from(hash.finish() % 10_000).expect("a small number");
+    let ports = (0..10_000).map(|more| 20_000 + (first + more) % 10_000);
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.into_iter().find(free).expect("a free port")
 }
 
-/// A Restate server and the workers behind it.
+/// The files that people install, which are what is tried here.
+fn deployed(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file)
+}
+
+/// Restate servers, and the workers behind them.
 pub(super) struct Cluster {
-    program: PathBuf,
     folder: PathBuf,
-    ingress: u16,
-    admin: u16,
-    fabric: u16,
-    server: Child,
+    servers: Vec<Server>,
     balancer: Balancer,
     key: PathBuf,
 }
@@ -60,8 +76,13 @@ pub(super) struct Cluster {
 impl Cluster {
     /// A server without workers. None, and a line that says so, where there is no server.
     pub(super) fn start(name: &str) -> Option<Self> {
-        let Some(program) = server() else {
-            println!("left out: there is no restate-server; .ci/run installs it");
+        Self::of_servers(name, 1)
+    }
+
+    /// One server, or three of which each has what two have.
+    pub(super) fn of_servers(name: &str, count: usize) -> Option<Self> {
+        let (Some(program), Some(haproxy)) = (server(), haproxy()) else {
+            println!("left out: there is no restate-server or no haproxy; .ci/run installs them");
             return None;
         };
         let folder = std::env::temp_dir().join(format!("threadline-restate-{}-{name}", std::process::id()));
@@ -69,23 +90,21 @@ impl Cluster {
         std::fs::create_dir_all(&folder).expect("a folder");
         let key = folder.join("key");
         std::fs::write(&key, "the key of the machines of a test\n").expect("a key");
-        let (ingress, admin, fabric) = (free_port(), free_port(), free_port());
-        let server = start_server(&program, &folder, [ingress, admin, fabric]);
-        let balancer = Balancer::start();
-        let cluster = Self { program, folder, ingress, admin, fabric, server, balancer, key };
-        cluster.wait_for_server();
+        let ports: Vec<ServerPorts> = (0..count).map(|_| ServerPorts::free()).collect();
+        let servers = (0..count).map(|index| Server::start(&program, &folder, index, &ports)).collect();
+        let balancer = Balancer::start(&haproxy, &folder, &ports);
+        let cluster = Self { folder, servers, balancer, key };
+        cluster.servers.iter().for_each(Server::wait_for);
         Some(cluster)
     }
 
-    fn wait_for_server(&self) {
-        until("the server takes requests", || {
-            let healthy = |port, path| http(port, "GET", path, "").is_some_and(|(status, _)| status == 200);
-            healthy(self.ingress, "/restate/health") && healthy(self.admin, "/health")
-        });
-    }
-
+    /// Where requests are taken: by the only server, or by the balancer in front of several.
     pub(super) fn address(&self) -> String {
-        format!("restate://127.0.0.1:{}", self.ingress)
+        let port = match &self.servers[..] {
+            [only] => only.ports.ingress,
+            _ => self.balancer.requests,
+        };
+        format!("restate://127.0.0.1:{port}")
     }
 
     pub(super) fn key(&self) -> &str {
@@ -97,9 +116,9 @@ impl Cluster {
         format!("--on {} --key-file {}", self.address(), self.key())
     }
 
-    /// The folder with all that the server stores.
+    /// The folder with all that the only server stores.
     pub(super) fn data(&self) -> PathBuf {
-        self.folder.join("data")
+        self.servers[0].data.clone()
     }
 
     /// Starts a worker for a project.
@@ -109,10 +128,8 @@ impl Cluster {
 
     /// The same, with more arguments.
     pub(super) fn worker_with(&self, project: &Path, name: &str, slots: usize, more: &[&str]) -> Worker {
-        let port = free_port();
-        let worker = Worker::start(project, name, port, slots, self.key(), more);
-        self.balancer.add(port);
-        worker
+        let port = self.balancer.take_port();
+        Worker::start(project, name, port, slots, self.key(), more)
     }
 
     /// Starts a worker that sees no folder but its own, which is empty, and the blob store.
@@ -130,12 +147,10 @@ impl Cluster {
     ) -> Worker {
         let own = self.folder.join(format!("worker-{name}"));
         std::fs::create_dir_all(own.join("empty")).expect("a folder");
-        let port = free_port();
+        let port = self.balancer.take_port();
         let mut command = Worker::command(&own.join("empty"), name, port, slots, self.key());
         command.args(["--blobs", blobs]).arg("--cache").arg(own.join("cache"));
-        let worker = Worker::of(command, port, variables);
-        self.balancer.add(port);
-        worker
+        Worker::of(command, port, variables)
     }
 
     /// A blob store in a folder of the cluster.
@@ -157,62 +172,131 @@ impl Cluster {
         folder
     }
 
-    /// Lets nobody be sent to a worker any more.
+    /// Another worker may have its place.
     pub(super) fn forget(&self, worker: &Worker) {
-        self.balancer.remove(worker.port);
+        self.balancer.give_back(worker.port);
     }
 
-    /// Tells the server where the workers are. One of them has to be there.
+    /// Tells the servers where the workers are. One of them has to be there.
     pub(super) fn register(&self) {
-        let body = format!(r#"{{"uri":"http://127.0.0.1:{}/","force":true}}"#, self.balancer.port);
-        let mut said = String::new();
+        let body = format!(r#"{{"uri":"http://127.0.0.1:{}/","force":true}}"#, self.balancer.acts);
         until("the workers are registered", || {
-            let Some((status, text)) = http(self.admin, "POST", "/deployments", &body) else { return false };
-            said = text;
-            assert!(status < 500 || !said.is_empty());
-            status / 100 == 2
+            let answer = http(self.servers[0].ports.admin, "POST", "/deployments", &body);
+            answer.is_some_and(|(status, _)| status / 100 == 2)
         });
+        for server in &self.servers {
+            until("all servers know the workers", || {
+                let asked = http(server.ports.ingress, "GET", "/ThreadlineAct/v1", "");
+                asked.is_some_and(|(status, _)| status != 404)
+            });
+        }
     }
 
     pub(super) fn admin(&self) -> String {
-        format!("http://127.0.0.1:{}", self.admin)
+        format!("http://127.0.0.1:{}", self.servers[0].ports.admin)
     }
 
-    /// Kills the server, and starts it again with what it has stored.
+    /// Kills the only server, and starts it again with what it has stored.
     pub(super) fn kill_server(&mut self) {
-        self.server.kill().expect("it can be killed");
-        self.server.wait().expect("it ends");
-        self.server = start_server(&self.program, &self.folder, [self.ingress, self.admin, self.fabric]);
-        self.wait_for_server();
+        self.kill_one_server(0);
+        self.start_again(0);
+    }
+
+    /// Kills one of the servers.
+    pub(super) fn kill_one_server(&mut self, index: usize) {
+        self.servers[index].kill();
+    }
+
+    /// Starts one of the servers again, with what it has stored.
+    pub(super) fn start_again(&mut self, index: usize) {
+        let ports: Vec<ServerPorts> = self.servers.iter().map(|server| server.ports).collect();
+        let server = &mut self.servers[index];
+        server.child = start_server(&server.program, &self.folder, index, &ports);
+        server.wait_for();
+    }
+
+    /// Kills the balancer, with every connection through it, and starts it again.
+    pub(super) fn kill_balancer(&mut self) {
+        self.balancer.kill();
+        self.balancer.start_again();
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+        self.servers.iter_mut().for_each(Server::kill);
+        self.balancer.kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-fn start_server(program: &Path, folder: &Path, [ingress, admin, fabric]: [u16; 3]) -> Child {
-    let log = std::fs::File::options().append(true).create(true).open(folder.join("log")).expect("a log");
+#[derive(Clone, Copy)]
+struct ServerPorts {
+    ingress: u16,
+    admin: u16,
+    fabric: u16,
+}
+
+impl ServerPorts {
+    fn free() -> Self {
+        Self { ingress: free_port(), admin: free_port(), fabric: free_port() }
+    }
+}
+
+/// A Restate server.
+struct Server {
+    program: PathBuf,
+    data: PathBuf,
+    ports: ServerPorts,
+    child: Child,
+}
+
+impl Server {
+    fn start(program: &Path, folder: &Path, index: usize, ports: &[ServerPorts]) -> Self {
+        let child = start_server(program, folder, index, ports);
+        let data = folder.join(format!("data-{index}"));
+        Self { program: program.to_owned(), data, ports: ports[index], child }
+    }
+
+    fn wait_for(&self) {
+        until("the server takes requests", || {
+            let healthy = |port, path| http(port, "GET", path, "").is_some_and(|(status, _)| status == 200);
+            healthy(self.ports.ingress, "/restate/health") && healthy(self.ports.admin, "/health")
+        });
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a server as `deploy/` has it, on its ports of this machine.
+fn start_server(program: &Path, folder: &Path, index: usize, all: &[ServerPorts]) -> Child {
+    let log = std::fs::File::options().append(true).create(true).open(folder.join(format!("log-{index}")));
+    let log = log.expect("a log");
+    let ServerPorts { ingress, admin, fabric } = all[index];
+    let file = if all.len() == 1 { "restate/single.toml" } else { "restate/three.toml" };
     let mut command = Command::new(program);
-    command.args(["--no-logo", "--node-name", "test"]).current_dir(folder).env_clear();
-    command.env("RESTATE_BASE_DIR", folder.join("data"));
+    command.arg("--no-logo").arg("--config-file").arg(deployed(file)).current_dir(folder).env_clear();
+    command.env("RESTATE_BASE_DIR", folder.join(format!("data-{index}")));
     command.envs([
-        ("RESTATE_LISTEN_MODE", "tcp"),
         ("RESTATE_BIND_IP", "127.0.0.1"),
         ("RESTATE_DEFAULT_NUM_PARTITIONS", "2"),
         ("RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE", "256MiB"),
-        ("RESTATE_DISABLE_TELEMETRY", "true"),
-        // One act for each connection, so that the balancer spreads acts.
-        ("RESTATE_WORKER__INVOKER__HTTP2_STREAMS_PER_CONNECTION_LIMIT", "1"),
         // What it stores can be searched.
         ("RESTATE_WORKER__STORAGE__ROCKSDB_DISABLE_WAL_COMPRESSION", "true"),
         ("RESTATE_BIFROST__LOCAL__ROCKSDB_DISABLE_WAL_COMPRESSION", "true"),
         ("RESTATE_LOG_SERVER__ROCKSDB_DISABLE_WAL_COMPRESSION", "true"),
     ]);
+    let fabric_url = |ports: &ServerPorts| format!("http://127.0.0.1:{}/", ports.fabric);
+    if all.len() > 1 {
+        let urls: Vec<String> = all.iter().map(|ports| format!("{:?}", fabric_url(ports))).collect();
+        command.env("RESTATE_NODE_NAME", format!("restate-{}", index + 1));
+        command.env("RESTATE_ADVERTISED_ADDRESS", fabric_url(&all[index]));
+        command.env("RESTATE_AUTO_PROVISION", (index == 0).to_string());
+        command.env("RESTATE_METADATA_CLIENT__ADDRESSES", format!("[{}]", urls.join(",")));
+    }
     command.env("RESTATE_BIND_PORT", fabric.to_string());
     command.env("RESTATE_INGRESS__BIND_PORT", ingress.to_string());
     command.env("RESTATE_ADMIN__BIND_PORT", admin.to_string());
@@ -237,56 +321,87 @@ fn http(port: u16, method: &str, path: &str, body: &str) -> Option<(u16, String)
     Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
 }
 
-/// Gives each connection to the next worker that takes it.
+/// So many workers may be behind a balancer.
+const PLACES: usize = 8;
+
+/// HAProxy as `deploy/` has it, in front of places for workers and of the servers.
 struct Balancer {
-    port: u16,
-    workers: Arc<Mutex<Vec<u16>>>,
+    program: PathBuf,
+    folder: PathBuf,
+    acts: u16,
+    requests: u16,
+    figures: u16,
+    places: Mutex<VecDeque<u16>>,
+    child: Child,
 }
 
 impl Balancer {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let workers: Arc<Mutex<Vec<u16>>> = Arc::default();
-        let known = Arc::clone(&workers);
-        // It ends with the process.
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let mut ports = known.lock().expect("the list");
-                if !ports.is_empty() {
-                    ports.rotate_left(1);
-                }
-                let ports = ports.clone();
-                let Some(worker) =
-                    ports.iter().find_map(|port| TcpStream::connect(("127.0.0.1", *port)).ok())
-                else {
-                    continue;
-                };
-                pipe(&stream, &worker);
-                pipe(&worker, &stream);
+    fn start(program: &Path, folder: &Path, servers: &[ServerPorts]) -> Self {
+        let places: VecDeque<u16> = (0..PLACES).map(|_| free_port()).collect();
+        let [acts, requests, figures] = [free_port(), free_port(), free_port()];
+        let example = std::fs::read_to_string(deployed("haproxy/machines.cfg")).expect("a list of machines");
+        // The lines of machines are those of the example, with the ports of this one.
+        let (mut machines, mut is_of_workers) = (String::new(), false);
+        for line in example.lines() {
+            if line.trim_start().starts_with("server ") {
+                continue;
             }
+            let _ = writeln!(machines, "{line}");
+            if line.trim_start() == "default-server proto h2" {
+                is_of_workers = true;
+                for (place, port) in places.iter().enumerate() {
+                    let _ = writeln!(machines, "    server worker-{place} 127.0.0.1:{port}");
+                }
+            }
+        }
+        assert!(is_of_workers && machines.ends_with("GET /restate/health\n"), "{machines}");
+        for (index, ports) in servers.iter().enumerate() {
+            let _ = writeln!(machines, "    server restate-{index} 127.0.0.1:{}", ports.ingress);
+        }
+        std::fs::write(folder.join("machines.cfg"), machines).expect("a list of machines");
+        let child = start_balancer(program, folder, [acts, requests, figures]);
+        let (program, folder, places) = (program.to_owned(), folder.to_owned(), Mutex::new(places));
+        let balancer = Self { program, folder, acts, requests, figures, places, child };
+        balancer.wait_for();
+        balancer
+    }
+
+    fn wait_for(&self) {
+        until("the balancer is there", || {
+            http(self.figures, "GET", "/metrics", "").is_some_and(|(_, text)| text.contains("haproxy_"))
         });
-        Self { port, workers }
     }
 
-    fn add(&self, port: u16) {
-        self.workers.lock().expect("the list").push(port);
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
-    fn remove(&self, port: u16) {
-        self.workers.lock().expect("the list").retain(|known| *known != port);
+    fn start_again(&mut self) {
+        self.child = start_balancer(&self.program, &self.folder, [self.acts, self.requests, self.figures]);
+        self.wait_for();
+    }
+
+    fn take_port(&self) -> u16 {
+        self.places.lock().expect("the list").pop_front().expect("a place for a worker")
+    }
+
+    fn give_back(&self, port: u16) {
+        self.places.lock().expect("the list").push_back(port);
     }
 }
 
-/// Passes on what comes from one to the other, until it ends.
-fn pipe(from: &TcpStream, to: &TcpStream) {
-    let (mut from, mut to) = (from.try_clone().expect("a handle"), to.try_clone().expect("a handle"));
-    let _ = to.set_nodelay(true);
-    std::thread::spawn(move || {
-        let _ = std::io::copy(&mut from, &mut to);
-        let _ = to.shutdown(Shutdown::Both);
-        let _ = from.shutdown(Shutdown::Both);
-    });
+fn start_balancer(program: &Path, folder: &Path, [acts, requests, figures]: [u16; 3]) -> Child {
+    let log = std::fs::File::options().append(true).create(true).open(folder.join("log-balancer"));
+    let log = log.expect("a log");
+    let mut command = Command::new(program);
+    command.arg("-db").arg("-f").arg(deployed("haproxy/haproxy.cfg")).arg("-f").arg("machines.cfg");
+    command.current_dir(folder).env_clear().env("CHECK_EVERY", "100ms");
+    for (name, port) in [("ACTS_AT", acts), ("REQUESTS_AT", requests), ("FIGURES_AT", figures)] {
+        command.env(name, format!("127.0.0.1:{port}"));
+    }
+    let out = log.try_clone().expect("a log");
+    command.stdin(Stdio::null()).stdout(out).stderr(log).spawn().expect("the balancer starts")
 }
 
 /// A stand-in for S3 with one empty bucket.
@@ -402,6 +517,12 @@ impl Worker {
         let server = self.server().expect("a server");
         kill_process(server, Signal::KILL).expect("it can be killed");
         until("another server is there", || self.server().is_some_and(|now| now != server));
+    }
+
+    /// Sends a signal to what performs programs.
+    pub(super) fn send_server(&self, signal: Signal) {
+        let server = self.server().expect("a server");
+        kill_process(server, signal).expect("it can be signalled");
     }
 
     pub(super) fn send(&self, signal: Signal) {

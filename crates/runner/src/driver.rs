@@ -334,6 +334,7 @@ fn drive(
         started,
         surroundings,
         in_flight,
+        finds_programs,
         patience,
         earlier,
         pairings: ItemPairings::default(),
@@ -420,6 +421,8 @@ pub(crate) struct DrivenRun<'a> {
     pub(crate) surroundings: Arc<RunSurroundings>,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
     pub(crate) in_flight: Option<OnCrash>,
+    /// Whether it is known what came of programs that were running then: they went on elsewhere.
+    finds_programs: bool,
     /// How long called runs wait for what other runs have for themselves.
     pub(crate) patience: Patience,
     /// The run that it continues.
@@ -574,7 +577,7 @@ impl DrivenRun<'_> {
 
     /// What the engine says next is done until there is nothing more to do. Whether that was to record an event.
     fn take_steps(&self, command: Command, view: View) -> Result<bool, DriveError> {
-        let executor = Executor::new(&self.plan);
+        let executor = Executor::new(&self.plan).finding_programs(self.finds_programs);
         let mut driver = LocalDriver::new(self);
         let reads_items = matches!(command, Command::Expand(_)).then(|| view.clone());
         self.wait_safe(executor.awaits(&command, &view))?;

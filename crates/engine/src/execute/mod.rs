@@ -35,7 +35,7 @@ use threadline_lang::{Envelope, Scope, Session, Value};
 
 use crate::evaluate::{self, Decision, FieldErrors};
 use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, Millis, SafeEvents, Seq};
-use crate::machine::{BudgetReached, Command, Outcome, Pause, Task};
+use crate::machine::{BudgetReached, Command, Outcome, Pause, Task, runs_program};
 use crate::replay::Evaluated;
 use crate::spend::Spend;
 use crate::view::{Limit, View};
@@ -187,12 +187,20 @@ enum PendingStage {
 #[derive(Clone, Copy)]
 pub struct Executor<'p> {
     plan: &'p Plan,
+    /// Whether programs that were under way went on elsewhere when the run was killed.
+    finds_programs: bool,
 }
 
 impl<'p> Executor<'p> {
     /// An executor of commands of this plan.
     pub fn new(plan: &'p Plan) -> Self {
-        Self { plan }
+        Self { plan, finds_programs: false }
+    }
+
+    /// The same for a run whose programs went on elsewhere while nobody drove it.
+    #[must_use]
+    pub fn finding_programs(self, finds_programs: bool) -> Self {
+        Self { finds_programs, ..self }
     }
 
     /// What has to be safe before a command begins: nothing is evaluated or performed because of an event that a crash may
@@ -249,6 +257,10 @@ impl<'p> Executor<'p> {
     fn worktree_entry(self, command: &Command, view: &View) -> WorktreeEntry {
         match command {
             Command::Start { .. } if !view.exchanges.is_empty() => WorktreeEntry::AsTheyAre,
+            // It went on, and what it did meanwhile stays.
+            Command::Start { task, rerun: true, .. } if self.finds_programs && self.runs_program(task) => {
+                WorktreeEntry::AsTheyAre
+            }
             Command::Start { task, rerun, .. } if begins_with_saved_files(self.plan, &task.at) => {
                 if *rerun {
                     WorktreeEntry::Restore
@@ -365,6 +377,10 @@ impl<'p> Executor<'p> {
                 self.finish_unrun(driver, task, failure, pending.attempt.retries())
             }
         }
+    }
+
+    fn runs_program(self, task: &Task) -> bool {
+        runs_program(&self.plan.workflow, self.step(task))
     }
 
     fn step(self, task: &Task) -> &'p Step {

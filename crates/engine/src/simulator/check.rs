@@ -47,6 +47,8 @@ pub(super) struct PromiseChecker {
     pub(super) plan: Arc<Plan>,
     pub(super) facts: Facts,
     pub(super) performed: UnrecordedEffects,
+    /// Whether programs that were under way at a crash went on elsewhere.
+    pub(super) finds_programs: bool,
     last: Seq,
     /// Every attempt that was made, and after which end of the run.
     executions: Vec<(Execution, Option<Seq>)>,
@@ -61,8 +63,9 @@ pub(super) struct PromiseChecker {
 }
 
 impl PromiseChecker {
-    pub(super) fn new(plan: Arc<Plan>) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, finds_programs: bool) -> Self {
         Self {
+            finds_programs,
             facts: Facts::new(Arc::clone(&plan)),
             plan,
             performed: UnrecordedEffects::default(),

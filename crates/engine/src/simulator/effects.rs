@@ -13,7 +13,7 @@ use crate::evaluate::RetryPlan;
 use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, SafeEvents, Status};
 use crate::execute::effect::{Effect, EffectKey, Role, WorktreeEntry};
 use crate::execute::{Durability, Performance, begins_with_saved_files, is_costly, item_in_worktree};
-use crate::machine::{Command, Counts};
+use crate::machine::{Command, Counts, runs_program};
 use crate::view::Limit;
 
 /// What was performed for items, and is not recorded yet.
@@ -78,6 +78,11 @@ impl PromiseChecker {
         }
     }
 
+    fn is_program(&self, at: &Address) -> bool {
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        step.is_some_and(|step| runs_program(&self.plan.workflow, step))
+    }
+
     fn act(
         &mut self,
         at: &Address,
@@ -103,6 +108,10 @@ impl PromiseChecker {
         } else if item_in_worktree(&self.plan, at).is_some() {
             let entry = self.performed.entered.remove(at);
             let wanted = match self.facts.started.get(at) {
+                // A program that went on elsewhere keeps what it did.
+                Some(began) if began.rerun && self.finds_programs && self.is_program(at) => {
+                    WorktreeEntry::AsTheyAre
+                }
                 Some(began) if begins_with_saved_files(&self.plan, at) => {
                     if began.rerun {
                         WorktreeEntry::Restore

@@ -227,7 +227,7 @@ impl<'s> Life<'s> {
             let free = match work {
                 Work::Command(command) => {
                     let view = self.machine.view_of(command);
-                    Executor::new(&self.simulation.plan).awaits(command, &view).are_within(safe)
+                    self.executor().awaits(command, &view).are_within(safe)
                 }
                 Work::Waiting { after, .. } => after.are_within(safe),
                 Work::Running { until, .. } => *until <= self.outside.steady,
@@ -417,7 +417,7 @@ impl<'s> Life<'s> {
             _ => {}
         }
         let view = self.machine.view_of(&command);
-        let next = Executor::new(&self.simulation.plan).begin(self, command, view)?;
+        let next = self.executor().begin(self, command, view)?;
         self.follow(next)
     }
 
@@ -582,12 +582,16 @@ impl<'s> Life<'s> {
     }
 
     fn ends_with(&mut self, performance: Performance, result: EffectResult) -> Result<(), Cut> {
-        let next = Executor::new(&self.simulation.plan).done(self, performance.pending, result)?;
+        let next = self.executor().done(self, performance.pending, result)?;
         self.follow(next)
     }
 
     pub(super) fn fated(&self, at: &Address) -> Fated {
         self.outside.checker.fated(at)
+    }
+
+    fn executor(&self) -> Executor<'s> {
+        Executor::new(&self.simulation.plan).finding_programs(self.outside.elsewhere.is_some())
     }
 
     pub(super) fn step(&self, task: &Task) -> &Step {

@@ -269,7 +269,7 @@ impl Simulation {
             clock: FIRST_MOMENT,
             steady: 0,
             random: self.random(),
-            checker: PromiseChecker::new(Arc::clone(&self.plan)),
+            checker: PromiseChecker::new(Arc::clone(&self.plan), self.elsewhere.is_some()),
             life: 0,
             walks: self.plan.states.is_some(),
             elsewhere: self.elsewhere.map(|mishaps| Elsewhere::new(mishaps, self.random().number())),

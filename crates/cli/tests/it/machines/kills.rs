@@ -15,8 +15,8 @@ use regex::Regex;
 use rustix::process::Signal;
 use threadline_engine::random::Random;
 
-use super::cluster::{Cluster, Worker, until};
-use super::{signal, start, start_on};
+use super::cluster::{Cluster, Witness, Worker, until};
+use super::{list, signal, start, start_on};
 use crate::support::{self, Project};
 
 /// So many programs run at once on each of the two workers.
@@ -55,9 +55,11 @@ const SHAPES: [(&str, &str); 7] = [
     ),
     (
         "worktrees",
+        // A git that was killed leaves its lock.
         "map:\n  input: {shell: seq 6}\n  max_parallel: 6\n  worktree: true\n  steps:\n    - shell: |\n        ACT \
-         ${item}\n        echo made > made-${item}\n        git add -A\n        git diff --cached --quiet || git commit -qm \
-         made\nreduce:\n  - shell: \"echo done-merged-$(git ls-tree --name-only ${map.branch} | grep -c made-)\"\n",
+         ${item}\n        echo made > made-${item}\n        rm -f \"$(git rev-parse --git-dir)/index.lock\"\n        git add \
+         -A\n        git diff --cached --quiet || git commit -qm made\nreduce:\n  - shell: \"echo done-merged-$(git ls-tree \
+         --name-only ${map.branch} | grep -c made-)\"\n",
     ),
     (
         "once",
@@ -325,4 +327,32 @@ fn what_a_killed_coordinator_did_itself_follows_on_crash() {
     until("the run has ended", || resumed.try_wait().unwrap().is_some());
     let shown = project.run(&["show", "last"], b"").stdout;
     assert_eq!(count.load(Ordering::SeqCst), 1, "{shown}");
+}
+
+/// Workers are changed one after the other while a run goes on, as for a new version: nothing begins again.
+#[test]
+fn workers_that_drain_beside_new_ones_repeat_nothing() {
+    let Some(cluster) = Cluster::start("drain") else { return };
+    let project = Project::new();
+    project.write("workflow.yaml", list(40, 8, "0.3", "").as_bytes());
+    let mut workers = ["old-1", "old-2"].map(|name| cluster.worker(project.path(), name, SLOTS));
+    cluster.register();
+    let witness = Witness(&project);
+    let mut run = start_on(&cluster, &project, "workflow.yaml");
+    for (worker, name) in workers.iter_mut().zip(["new-1", "new-2"]) {
+        let seen = witness.lines();
+        until("more items have begun", || witness.lines() > seen + 4);
+        let new = cluster.worker(project.path(), name, SLOTS);
+        let old = std::mem::replace(worker, new);
+        old.send(Signal::TERM);
+        assert_eq!(old.wait(), Some(0));
+    }
+    until("the run has ended", || run.try_wait().unwrap().is_some());
+    let shown = project.run(&["show", "last", "--json"], b"").stdout;
+    assert!(run.wait().unwrap().success(), "{shown}");
+    let again = witness.counts().into_iter().filter(|(_, count)| *count > 1);
+    assert_eq!(again.collect::<Vec<_>>(), [], "{shown}");
+    for name in ["old-1", "new-1", "new-2"] {
+        assert!(shown.contains(&format!(r#""worker":"{name}""#)), "{name}: {shown}");
+    }
 }

@@ -2,7 +2,7 @@
 //! whether the coordinator takes more memory for a long list than for a short one.
 //!
 //! ```text
-//! cargo run --release --manifest-path bench/Cargo.toml --features machines --bin machines -- \
+//! cargo run --release --manifest-path bench/machines/Cargo.toml -- \
 //!     --restate FOLDER/restate-server --items 10000
 //! ```
 //!
@@ -94,7 +94,7 @@ fn measure(arguments: &[String]) -> Result<(), String> {
 
 /// Builds the release binary.
 fn build() -> Result<PathBuf, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let build = ["build", "--release", "-q", "-p", "threadline"];
     let built = Command::new("cargo").args(build).current_dir(&root).status();
     match built {
@@ -148,7 +148,7 @@ fn free_port() -> Result<u16, String> {
 
 impl Field {
     fn start(binary: PathBuf, restate: &Path, haproxy: &Path) -> Result<Self, String> {
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
         let folder = std::env::temp_dir().join(format!("threadline-machines-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("project")).map_err(|error| error.to_string())?;
         let write = |name: &str, text: &str| {

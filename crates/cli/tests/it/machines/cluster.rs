@@ -324,7 +324,7 @@ fn http(port: u16, method: &str, path: &str, body: &str) -> Option<(u16, String)
 /// So many workers may be behind a balancer.
 const PLACES: usize = 8;
 
-/// HAProxy as `deploy/` has it, in front of places for workers and of the servers.
+/// The balancer as `deploy/` has it, in front of places for workers and of the servers.
 struct Balancer {
     program: PathBuf,
     folder: PathBuf,

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use threadline_inspect::InspectError;
+
 use crate::report::Report;
 
 /// Why a command failed. The reports are ready to be printed.
@@ -41,6 +43,15 @@ impl CommandFailure {
         };
         crate::report::print_all(&reports);
         code
+    }
+}
+
+impl From<InspectError> for CommandFailure {
+    fn from(error: InspectError) -> Self {
+        Self::NotStarted(vec![match &error.hint {
+            Some(hint) => Report::with_hint(&error.message, hint),
+            None => Report::plain(&error.message),
+        }])
     }
 }
 

@@ -52,12 +52,3 @@ fn lines_of(left: Result<Envelope, JournalError>, max_lines: usize) -> Vec<Strin
     }
     lines
 }
-
-/// The last line that a failed step printed, if it printed anything.
-pub(crate) fn last_printed_line(
-    reader: &JournalReader,
-    output: &Output,
-) -> Result<Option<String>, JournalError> {
-    let last = failure_tails(&load_envelope(reader, output)?, 1).pop();
-    Ok(last.and_then(|mut tail| tail.lines.pop()).map(|line| line.trim().to_owned()))
-}

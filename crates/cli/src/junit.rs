@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use threadline_inspect::xml::xml;
+
 /// The cases of one file or run.
 pub(crate) struct TestSuite {
     pub(crate) name: String,
@@ -92,21 +94,4 @@ fn counts(cases: &[&TestCase]) -> String {
     let failed = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Failed(_))).count();
     let errored = cases.iter().filter(|case| matches!(case.outcome, TestOutcome::Errored(_))).count();
     format!("tests=\"{}\" failures=\"{failed}\" errors=\"{errored}\"", cases.len())
-}
-
-/// Escapes text for XML. Characters that XML cannot contain are replaced.
-pub(crate) fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(char),
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ => out.push(char),
-        }
-    }
-    out
 }

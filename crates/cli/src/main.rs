@@ -7,7 +7,6 @@ mod arguments;
 mod commands;
 mod completion;
 mod exit;
-mod failed_items;
 mod failure_output;
 mod inputs;
 mod junit;

@@ -9,8 +9,8 @@ use threadline_engine::replay::Failed;
 use threadline_engine::spend::Spend;
 use threadline_flow::plan::Plan;
 
-use crate::failed_items::FailedItems;
 use crate::loop_progress::LoopProgress;
+use threadline_inspect::failed_items::FailedItems;
 
 /// The time over which the speed of a list is measured, in milliseconds.
 const WINDOW: Millis = 10_000;

@@ -6,12 +6,14 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use threadline_flow::model::{SECRET_MASK, SECRETS_ROOT};
 use threadline_flow::problem::Problem;
-use threadline_lang::data::locate::locate;
 use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview, words};
-use threadline_lang::source::{SourceFile, line_column};
+use threadline_lang::source::line_column;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, ErrorKind, Explanation, Origin, Resolution, Value, Warning};
 use unicode_width::UnicodeWidthStr;
+
+pub(crate) use threadline_inspect::labels::first_line;
+pub(crate) use threadline_inspect::place::{LineTable, ReportSource, trace_place};
 
 use crate::arguments::TraceFormat;
 
@@ -29,86 +31,6 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default().bold();
 const FRAME: Style = AnsiColor::Blue.on_default();
 const BOLD: Style = Style::new().bold();
-
-/// The text that positions refer to, and its name.
-#[derive(Clone, Copy)]
-pub(crate) struct ReportSource<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) text: &'a str,
-    /// The file of the text, which may be assembled from several.
-    file: Option<&'a SourceFile>,
-}
-
-impl<'a> ReportSource<'a> {
-    /// The text of a file.
-    pub(crate) fn of(file: &'a SourceFile) -> Self {
-        Self { name: file.name(), text: file.text(), file: Some(file) }
-    }
-
-    /// A text that is not a file.
-    pub(crate) fn text(name: &'a str, text: &'a str) -> Self {
-        Self { name, text, file: None }
-    }
-
-    /// The file that contains a byte, and the position of the byte in it.
-    pub(crate) fn part(self, offset: usize) -> (Self, usize) {
-        let Some(placed) = self.file.map(|file| file.placed(offset)) else { return (self, offset) };
-        (Self::text(placed.name, placed.text), offset.saturating_sub(placed.start))
-    }
-
-    /// The name of the file that contains a byte, and the line and column of the byte.
-    pub(crate) fn place(self, offset: usize) -> (&'a str, usize, usize) {
-        let (part, offset) = self.part(offset);
-        let (line, column) = line_column(part.text, offset);
-        (part.name, line, column)
-    }
-
-    /// The position of a span of a template in this text; the template may be a scalar of a document.
-    fn span(&self, span: Span, origin: Option<&Origin>) -> Span {
-        let Some(origin) = origin.filter(|origin| origin.span != Span::default()) else { return span };
-        let map = |offset: u32| locate(self.text, origin.span, origin.style, offset as usize);
-        let start = map(span.start);
-        Span::new(start, map(span.end).max(start))
-    }
-}
-
-/// The lines of a text, found once, for whoever asks for many places in it.
-pub(crate) struct LineTable<'a> {
-    source: ReportSource<'a>,
-    /// Where each line begins.
-    starts: Vec<usize>,
-}
-
-impl<'a> LineTable<'a> {
-    pub(crate) fn new(source: ReportSource<'a>) -> Self {
-        let breaks = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
-        Self { source, starts }
-    }
-
-    /// The name of the file that contains a byte, and the line and column of the byte.
-    pub(crate) fn place(&self, offset: usize) -> (&'a str, usize, usize) {
-        let offset = offset.min(self.source.text.len());
-        let (part, within) = self.source.part(offset);
-        let beginning = offset - within;
-        let line = self.line(offset);
-        // A file that was put together of several has lines of its own in each.
-        let start = self.starts.get(line).map_or(beginning, |start| (*start).max(beginning));
-        let (_, column) = line_column(&self.source.text[start..], offset - start);
-        (part.name, line - self.line(beginning) + 1, column)
-    }
-
-    /// The place of a resolved reference.
-    pub(crate) fn trace_place(&self, resolution: &Resolution) -> (&'a str, usize, usize) {
-        let span = self.source.span(resolution.span, resolution.origin.as_ref());
-        self.place(span.range().start)
-    }
-
-    /// The number of the line with a byte, from 0.
-    fn line(&self, offset: usize) -> usize {
-        self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
-    }
-}
 
 /// A problem, ready to print.
 pub(crate) struct Report(String);
@@ -327,11 +249,6 @@ fn style_length(text: &str) -> Option<usize> {
     codes[end..].starts_with('m').then_some(end + 3)
 }
 
-/// The first line of a text, which is its message.
-pub(crate) fn first_line(text: &str) -> &str {
-    text.split('\n').next().unwrap_or_default()
-}
-
 /// The lines after the first, each with an indent.
 pub(crate) fn further_lines(text: &str, indent: &str) -> String {
     text.split('\n').skip(1).fold(String::new(), |mut lines, line| {
@@ -384,12 +301,6 @@ fn trace_line(source: ReportSource<'_>, resolution: &Resolution) -> String {
     };
     let told = visible(&format!("{name}:{line}:{column} {reference}{alias} = {value}, {scope}"));
     format!("{FRAME}trace{FRAME:#} {told}")
-}
-
-/// The location of a reference: file, line and column.
-pub(crate) fn trace_place<'a>(source: ReportSource<'a>, resolution: &Resolution) -> (&'a str, usize, usize) {
-    let span = source.span(resolution.span, resolution.origin.as_ref());
-    source.place(span.range().start)
 }
 
 fn trace_json(source: ReportSource<'_>, resolution: &Resolution) -> String {

@@ -28,6 +28,8 @@ use threadline_engine::machine::Outcome;
 use threadline_flow::fields::field_names as names;
 use threadline_flow::model::{Action, ItemPool};
 use threadline_flow::plan::Plan;
+use threadline_inspect::graph::{counts_of, is_map};
+use threadline_inspect::labels::visit_suffix;
 use threadline_lang::Value;
 use threadline_lang::diag::{preview, words};
 use threadline_runner::driver::{CalledNotice, Notice, WaitReason};
@@ -41,7 +43,7 @@ pub(crate) use self::failure_log::FailureLog;
 use self::labels::LabelColumn;
 pub(crate) use self::labels::{label, step_label};
 use self::large_lists::{FailureDisplay, LargeLists};
-use self::loop_lines::{LoopLines, visit_suffix};
+use self::loop_lines::LoopLines;
 pub(crate) use self::loop_lines::{describe_loop_end, describe_missing_route, describe_route};
 use self::partial_lines::PartialLines;
 pub(crate) use self::used::spend_text;
@@ -833,10 +835,6 @@ fn ends_output(kind: &EventKind) -> bool {
     )
 }
 
-pub(crate) fn is_map(action: &Action) -> bool {
-    matches!(action, Action::ForEach(each) if each.is_map)
-}
-
 /// The time between two moments.
 fn pause(from: Millis, to: Millis) -> String {
     words::duration(Duration::from_millis(u64::try_from(to - from).unwrap_or(0)))
@@ -868,20 +866,6 @@ fn with_refusal(reason: &str, not_retried: Option<&str>) -> String {
 /// Lines as they stand below the line of a step.
 fn indented(lines: Vec<String>) -> Vec<String> {
     lines.into_iter().map(|line| format!("    {line}")).collect()
-}
-
-/// The number of items that ended in each way: `998 of 1000 items, 2 failed`.
-pub(crate) fn counts_of(output: &Output) -> String {
-    let count = |name: &str| output.meta.get(name).and_then(Value::as_i64).unwrap_or(0);
-    let (total, failed, skipped) = (count("total"), count("failed"), count("skipped"));
-    let mut text = format!("{} of {}", count("successful"), words::count(total, "item"));
-    for (count, word) in [(failed, "failed"), (skipped, "skipped")] {
-        if count > 0 {
-            // Writing into a text cannot fail.
-            let _ = write!(text, ", {count} {word}");
-        }
-    }
-    text
 }
 
 fn time_of(output: &Output) -> String {

@@ -19,6 +19,17 @@ const EDGES: &[(&str, &[&str])] = &[
         &["threadline-lang", "threadline-flow", "threadline-engine", "threadline-store", "threadline-runner"],
     ),
     (
+        "threadline-inspect",
+        &[
+            "threadline-lang",
+            "threadline-expect",
+            "threadline-flow",
+            "threadline-engine",
+            "threadline-store",
+            "threadline-runner",
+        ],
+    ),
+    (
         "threadline",
         &[
             "threadline-lang",
@@ -28,6 +39,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "threadline-store",
             "threadline-runner",
             "threadline-restate",
+            "threadline-inspect",
         ],
     ),
     ("xtask", &[]),

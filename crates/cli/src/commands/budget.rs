@@ -6,8 +6,8 @@ use threadline_flow::plan::Plan;
 use threadline_lang::diag::{nearest, words};
 use threadline_lang::{Number, Value};
 
-use super::explain::target::ExplainTarget;
 use crate::exit::CommandFailure;
+use threadline_inspect::target::ExplainTarget;
 
 /// The budgets that arguments such as `cost=5` and `review.turns=20` set.
 pub(super) fn changes(plan: &Plan, arguments: &[String]) -> Result<Vec<BudgetChange>, CommandFailure> {

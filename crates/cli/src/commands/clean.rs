@@ -126,7 +126,7 @@ pub(crate) fn clean(call: &CleanArguments) -> Result<(), CommandFailure> {
     let mut cleaning = decide(&reader, &runs, chosen, &remains, call.removal.branches)?;
     let before = reader.store_size().map_err(|error| of_store(&error))?;
     let remove_files = |cleaning: &mut Cleaning| {
-        let Some(before) = choice.before else { return Ok(()) };
+        let Some(before) = choice.before else { return Ok::<(), CommandFailure>(()) };
         let before = before.into();
         let answers = KeptAnswers::of_store(&folder).remove_unused_since(before, call.dry_run);
         cleaning.answers =

@@ -12,14 +12,14 @@ use threadline_flow::fields::NodeType;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
-use super::explain::json::label;
 use super::explain::named;
-use super::explain::target::ExplainTarget;
 use super::history::{History, of_journal, of_store};
 use super::kept::{StoredRuns, stored};
 use crate::arguments::LogsArguments;
 use crate::exit::CommandFailure;
 use crate::report::{self, Report};
+use threadline_inspect::explanation_json::label;
+use threadline_inspect::target::ExplainTarget;
 
 const DIM: Style = Style::new().dimmed();
 

@@ -29,7 +29,6 @@ use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use self::forecast::Forecast;
 use self::items::{Items, PreviewedList};
-use super::explain::json::tree;
 use super::history::project;
 use super::known_surroundings;
 use super::{print, print_styled};
@@ -40,6 +39,7 @@ use crate::prepare::{PreparedWorkflow, prepare, read_payload};
 use crate::report::{LineTable, ReportSource, explanation_text, visible};
 use crate::table::Table;
 use crate::user_agents;
+use threadline_inspect::explanation_json::tree;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();

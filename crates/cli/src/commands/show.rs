@@ -15,11 +15,10 @@ use threadline_lang::data::yaml;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
-use super::conversation::{conversation, in_full};
-use super::explain::explanation::explain_steps;
+use super::conversation::in_full;
 use super::explain::failures::FailureSummary;
 use super::explain::named;
-use super::graph::{TakenRoutes, loop_text};
+use super::graph::loop_text;
 use super::history::{History, of_journal, of_store};
 use super::kept::stored;
 use super::{print, print_styled};
@@ -32,6 +31,9 @@ use crate::report::{self, Report, first_line};
 use crate::reporter::{ReportOptions, Reporter, shown_of};
 use crate::stream::EventLines;
 use crate::table::Table;
+use threadline_inspect::conversation::conversation;
+use threadline_inspect::explanation::explain_steps;
+use threadline_inspect::graph::states::TakenRoutes;
 
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
@@ -50,7 +52,7 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     }
     if call.json {
         let lines = EventLines::new(&reader, call.stored);
-        history.each(|_, event| {
+        history.try_each(|_, event| {
             let line = lines.line(None, &history.plan, event).map_err(|error| of_journal(&error))?;
             print(&format!("{line}\n"))
         })?;

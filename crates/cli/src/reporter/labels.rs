@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use threadline_engine::event::Address;
-use threadline_flow::plan::{Part, Plan};
+use threadline_flow::plan::Plan;
+pub(crate) use threadline_inspect::labels::{depth, label, name, step_label};
+use threadline_inspect::target::lists_around;
 use unicode_width::UnicodeWidthStr;
-
-use super::loop_lines::visit_suffix;
-use crate::commands::explain::target::lists_around;
 
 /// The maximum width of labels; times stand behind them.
 const MAX_LABEL_WIDTH: usize = 32;
@@ -47,23 +46,6 @@ impl LabelColumn {
     }
 }
 
-/// An execution with its items, indented by the depth of its step in the file.
-pub(crate) fn label(plan: &Plan, at: &Address) -> String {
-    let depth = at.step(plan).map_or(0, |step| depth(&plan.steps[step as usize].number));
-    format!("{}{}", "  ".repeat(depth), name(plan, at))
-}
-
-/// An execution with its items, without what its step is a part of.
-fn name(plan: &Plan, at: &Address) -> String {
-    let Some(step) = at.step(plan) else { return at.to_string() };
-    format!("{}{}{}", plan.steps[step as usize].label, visit_suffix(at), at.item_suffix())
-}
-
-/// The label of the step of an execution.
-pub(crate) fn step_label(plan: &Plan, at: &Address) -> String {
-    at.step(plan).map_or_else(|| at.to_string(), |step| plan.steps[step as usize].label.to_string())
-}
-
 /// The width of the labels of a plan and of the workflows that it calls; `known` holds the widths of files.
 fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usize {
     let mut widest = 0;
@@ -82,11 +64,4 @@ fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usiz
     }
     known.insert(plan.workflow.file.name(), widest);
     widest
-}
-
-/// The depth of a step in the file: 0 for `3`, `finally.1` and `on_failure.1`, 1 for `setup.1` and `3.do.1`.
-fn depth(number: &str) -> usize {
-    let of_run = Part::OF_RUN.iter().find_map(|part| number.strip_prefix(part.key())?.strip_prefix('.'));
-    let number = of_run.unwrap_or(number);
-    number.split('.').count() / 2
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadline_engine::event::{Address, ERROR, Event, JudgedEvent, LoopEnd, LoopReason, Output};
+use threadline_engine::event::{ERROR, Event, JudgedEvent, LoopEnd, LoopReason, Output};
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::{Step, Terminal};
 use threadline_flow::plan::{Plan, StepNumber};
@@ -12,9 +12,9 @@ use threadline_lang::diag::words;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{BAD, DIM, GOOD, LineHead, OPEN, PRINTED_LINES, Reporter, duration_of, spend_text, used_by};
-use crate::failure_output::last_printed_line;
 use crate::loop_progress::has_ignored_failure;
 use crate::report::first_line;
+use threadline_inspect::printed::last_printed_line;
 
 /// The maximum width of the column with verdicts and routes.
 const MAX_ROUTE_WIDTH: usize = 28;
@@ -208,13 +208,5 @@ pub(crate) fn describe_loop_end(outcome: Outcome, end: &LoopEnd) -> String {
         // A loop that is kept going succeeds in the state that ends it.
         _ if outcome == Outcome::Completed => format!(" in {}: {reached}", end.state),
         _ => format!(" before {}: {reached}", end.state),
-    }
-}
-
-/// The number of a visit behind the name of a state: `#2` for the second, nothing for the first.
-pub(super) fn visit_suffix(at: &Address) -> String {
-    match at.visit().filter(|visit| at.is_visit() && *visit > 1) {
-        Some(visit) => format!("#{visit}"),
-        None => String::new(),
     }
 }

@@ -14,13 +14,16 @@ use threadline_flow::forms::is_secret_name;
 use threadline_flow::plan::Plan;
 
 use super::super::history::History;
-use super::explanation::{ExplainedReference, Readers, StepExplanation, explain_steps, last_of_each};
-use super::target::ExplainTarget;
 use super::text::ExplanationPrinter;
 use crate::exit::CommandFailure;
 use crate::failure_output::printed_lines;
 use crate::report::{first_line, further_lines, visible};
-use crate::reporter::{FailureLog, describe_missing_route, label};
+use crate::reporter::{FailureLog, describe_missing_route};
+use threadline_inspect::explanation::{
+    ExplainedReference, Readers, StepExplanation, explain_steps, last_of_each,
+};
+use threadline_inspect::labels::{handle, label};
+use threadline_inspect::target::ExplainTarget;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BOLD: Style = Style::new().bold();
@@ -142,15 +145,4 @@ fn secrets_of(told: &StepExplanation) -> Vec<String> {
     });
     let texts = secret.filter_map(|resolution| Some(resolution.value.as_ref()?.as_str()?.to_owned()));
     texts.filter(|text| !text.trim().is_empty()).collect()
-}
-
-/// The name of an execution on a command line.
-pub(crate) fn handle(plan: &Plan, at: &Address) -> String {
-    let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
-    // Each visit of a state is an execution of its own.
-    let step = step.filter(|step| step.state.is_none());
-    let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
-    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.value, at.item_suffix()));
-    let is_word = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./#".contains(char));
-    if is_word { handle } else { format!("'{handle}'") }
 }

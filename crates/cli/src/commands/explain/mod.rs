@@ -1,11 +1,8 @@
 //! `threadline explain`: shows every reference of a step, its value, and what made the value. A run is only read.
 
-pub(crate) mod chain;
-pub(crate) mod explanation;
+mod chain;
 pub(crate) mod failures;
-pub(crate) mod json;
 mod overview;
-pub(crate) mod target;
 pub(crate) mod text;
 
 use std::collections::BTreeMap;
@@ -14,13 +11,14 @@ use anstyle::Style;
 use threadline_engine::event::{Address, Event, EventKind};
 use threadline_engine::replay::{Failed, Fold, output_of};
 use threadline_flow::fields::field_names as names;
+use threadline_inspect::chain::{ChainDirection, Chains};
+use threadline_inspect::explanation::{Readers, explain_steps, readers};
+use threadline_inspect::explanation_json as json;
+use threadline_inspect::target::ExplainTarget;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
-use self::chain::{ChainDirection, Chains};
-use self::explanation::{Readers, explain_steps, readers};
-use self::target::ExplainTarget;
 use self::text::ExplanationPrinter;
 use super::history::History;
 use super::kept::stored;
@@ -57,7 +55,7 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
             let found = Value::record([("run", run.into()), ("chain", chains.json())]);
             return super::print(&format!("{}\n", found.to_json(JsonStyle::Compact)));
         }
-        return print(&chains.text(call.full));
+        return print(&chain::text(&chains, call.full));
     }
     if call.step.is_some()
         && !call.json
@@ -107,7 +105,7 @@ fn explain_name(
         return super::print(&format!("{}\n", explained.to_json(JsonStyle::Compact))).map(Some);
     }
     let shown = if call.full { value.to_json(JsonStyle::Compact) } else { excerpt(&value) };
-    let chain = if chains.is_empty() { String::new() } else { chains.text(call.full) };
+    let chain = if chains.is_empty() { String::new() } else { chain::text(&chains, call.full) };
     print(&format!("{} = {shown}\n{chain}", visible(name))).map(Some)
 }
 

@@ -9,16 +9,16 @@ use threadline_engine::replay::{Evaluated, Fold, Seen};
 use threadline_flow::fields::field_names as names;
 use threadline_lang::diag::excerpt;
 
-use super::explanation::{ended, explain_seen};
-use super::failures::handle;
-use super::json::label;
-use super::target::ExplainTarget;
 use crate::commands::history::{History, clock_text};
-use crate::exit::CommandFailure;
 use crate::loop_progress::has_ignored_failure;
 use crate::report::first_line;
 use crate::reporter::{describe_route, shown_of};
 use crate::table::Table;
+use threadline_inspect::InspectError;
+use threadline_inspect::explanation::{ended, explain_seen};
+use threadline_inspect::explanation_json::label;
+use threadline_inspect::labels::handle;
+use threadline_inspect::target::ExplainTarget;
 
 const PLAIN: Style = Style::new();
 const DIM: Style = Style::new().dimmed();
@@ -27,7 +27,7 @@ const DIM: Style = Style::new().dimmed();
 pub(super) fn overview(
     history: &History<'_>,
     target: &ExplainTarget,
-) -> Result<Option<Overview>, CommandFailure> {
+) -> Result<Option<Overview>, InspectError> {
     let plan = &history.plan;
     // Elsewhere a step is executed once, whatever attempts it takes.
     if target.asked_items(plan).is_some() && plan.states.is_none() {
@@ -72,7 +72,7 @@ struct VisitRow {
 
 impl Executions<'_, '_> {
     /// Takes the next event.
-    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), CommandFailure> {
+    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), InspectError> {
         let is_asked = fold.machine.step_of(&event.at).is_some_and(|step| self.target.means(&event.at, step));
         let seen = is_asked.then(|| fold.seen(event)).flatten();
         if let Some(seen) = seen.filter(|seen| seen.evaluated != Evaluated::Exports)
@@ -88,7 +88,7 @@ impl Executions<'_, '_> {
     }
 
     /// Whether the field that is asked for was evaluated.
-    fn has_field(&self, seen: &Seen) -> Result<bool, CommandFailure> {
+    fn has_field(&self, seen: &Seen) -> Result<bool, InspectError> {
         if self.target.field.is_none() {
             return Ok(true);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, KeptMaker, Status};
+use threadline_engine::event::{Datum, ERROR, JudgedEvent, KeptMaker, Status};
 use threadline_engine::replay::{ChosenCount, Evaluated, Maker};
 use threadline_flow::fields::field_names as names;
 use threadline_flow::model::{SECRET_MASK, SECRETS_ROOT};
@@ -12,19 +12,21 @@ use threadline_lang::Value;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 
-use super::super::conversation::{conversation, in_short};
+use super::super::conversation::in_short;
 use super::super::history::{History, clock_text};
-use super::chain::{overlap, part_read};
-use super::explanation::{
-    ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, PartReader, Readers,
-    StepExplanation,
-};
-use super::json::label;
 use crate::exit::CommandFailure;
 use crate::failure_output::{printed_lines, reply_lines};
 use crate::report::{Report, explanation_text, first_line, further_lines, visible};
 use crate::reporter::describe_missing_route;
 use crate::table::Table;
+use threadline_inspect::chain::{overlap, part_read};
+use threadline_inspect::conversation::conversation;
+use threadline_inspect::explanation::{
+    ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, PartReader, Readers,
+    StepExplanation,
+};
+use threadline_inspect::explanation_json::label;
+use threadline_inspect::labels::title;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -323,11 +325,11 @@ impl ExplanationPrinter<'_, '_> {
                     _ => String::new(),
                 };
                 let when = if self.wide { format!(", {}", clock_text(event.time)) } else { String::new() };
-                format!("from {}{status}, event {seq}{when}", title(history, &event.at))
+                format!("from {}{status}, event {seq}{when}", title(&history.plan, &event.at))
             }
             Maker::Item { list, index } => {
                 let event = history.event(*list)?;
-                format!("item {index} of {}, event {list}", title(history, &event.at))
+                format!("item {index} of {}, event {list}", title(&history.plan, &event.at))
             }
             Maker::Input(_) => "input".to_owned(),
             Maker::Import(name) => match name.as_ref().and_then(|name| history.imported_run(name)) {
@@ -376,19 +378,9 @@ pub(crate) fn readers_named<'r>(
     (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
 }
 
-/// A step in a sentence: its label, and its number if another step has the same label.
-pub(crate) fn title(history: &History<'_>, at: &Address) -> String {
-    let label = label(history, at);
-    let Some(step) = at.step(&history.plan) else { return format!("`{label}`") };
-    let steps = &history.plan.steps;
-    let known = &steps[step as usize];
-    let alone = steps.iter().filter(|other| other.label == known.label).count() == 1;
-    if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
-}
-
 /// A reader of a value in a sentence: a step, an entry of `context`, or an export.
 fn reader_title(history: &History<'_>, reader: &PartReader) -> String {
-    if reader.at.is_root() { format!("`{}`", reader.field) } else { title(history, &reader.at) }
+    if reader.at.is_root() { format!("`{}`", reader.field) } else { title(&history.plan, &reader.at) }
 }
 
 /// Whether a state failed, because its verdict has no route.

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use threadline_engine::event::Status;
 
-use super::{ArrowKind, DrawnEdge, GraphDrawing};
+use threadline_inspect::graph::{ArrowKind, DrawnEdge, GraphDrawing, order};
+
 use crate::table::Table;
 
 /// One line for each node, after the nodes that it waits for.
@@ -49,29 +50,6 @@ fn source(drawing: &GraphDrawing, edge: &DrawnEdge) -> String {
         ArrowKind::Waits => " (waits)",
     };
     format!("{from}{branch}{sort}")
-}
-
-/// The nodes, each after those that it waits for, otherwise in the order of the file.
-pub(super) fn order(drawing: &GraphDrawing) -> Vec<usize> {
-    let mut pending = vec![0_usize; drawing.nodes.len()];
-    let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); drawing.nodes.len()];
-    for edge in &drawing.edges {
-        pending[edge.to] += 1;
-        feeds[edge.from].push(edge.to);
-    }
-    let mut ready: std::collections::BTreeSet<usize> =
-        (0..pending.len()).filter(|at| pending[*at] == 0).collect();
-    let mut order = Vec::with_capacity(pending.len());
-    while let Some(at) = ready.pop_first() {
-        order.push(at);
-        for next in &feeds[at] {
-            pending[*next] -= 1;
-            if pending[*next] == 0 {
-                ready.insert(*next);
-            }
-        }
-    }
-    order
 }
 
 /// The class of a node in a drawing, by how it ended.

@@ -319,7 +319,7 @@ pub(super) fn result_of(outcome: &Value) -> &str {
 /// Reads what came of the scenarios of a run.
 pub(super) fn read(history: &History<'_>) -> Result<TestedFile, CommandFailure> {
     let mut reader = ResultReader::new(history);
-    history.each(|_, event| reader.take(event))?;
+    history.try_each(|_, event| reader.take(event))?;
     reader.finish()
 }
 

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::states::{DrawnRoute, DrawnState, LoopDrawing, StatePosition};
 use super::svg::{ARROW, CHARACTER, HEIGHT, IDLE, LayoutRequest, MARGIN, SvgLayout, head, layout, shortened};
-use crate::junit::xml;
+use crate::xml::xml;
 
 /// Between two layers is room for the words of ways.
 const GAP: f64 = 64.0;

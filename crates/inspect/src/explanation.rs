@@ -23,38 +23,42 @@ use threadline_flow::shell::{Argument, BoundScript};
 use threadline_lang::diag::words;
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
-use super::super::history::{History, of_journal};
-use super::chain::part_read;
-use super::target::{ExplainTarget, lists_around};
-use crate::exit::CommandFailure;
-use crate::report;
+use crate::chain::part_read;
+use crate::error::{InspectError, of_journal};
+use crate::history::History;
+use crate::place;
+use crate::target::{ExplainTarget, lists_around};
 
 /// One evaluation of a step.
-pub(crate) struct StepExplanation {
-    pub(crate) seen: Seen,
+pub struct StepExplanation {
+    /// What the journal says of it.
+    pub seen: Seen,
     /// Every field that was evaluated and is asked for.
-    pub(crate) fields: Vec<FieldExplanation>,
+    pub fields: Vec<FieldExplanation>,
     /// Why fields have no value.
-    pub(crate) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
     /// Whether this program resolves the fields to what the run resolved them to.
-    pub(crate) reproducible: Option<bool>,
+    pub reproducible: Option<bool>,
     /// How it ended, when it did.
-    pub(crate) ended: Option<AttemptEnd>,
+    pub ended: Option<AttemptEnd>,
     /// The verdict, and where it leads, of a state that was judged.
-    pub(crate) judged: Option<Box<ExplainedJudgement>>,
+    pub judged: Option<Box<ExplainedJudgement>>,
     /// The agent that was asked.
-    pub(crate) asked: Option<AgentAsked>,
+    pub asked: Option<AgentAsked>,
     /// What it said before its last word: events with what they recorded.
-    pub(crate) exchanges: Vec<(Seq, Output)>,
+    pub exchanges: Vec<(Seq, Output)>,
 }
 
 /// An agent that was asked, and what it was told.
-pub(crate) struct AgentAsked {
-    pub(crate) agent: EcoString,
-    pub(crate) provider: &'static str,
-    pub(crate) message: String,
+pub struct AgentAsked {
+    /// The name of the agent.
+    pub agent: EcoString,
+    /// How it is asked.
+    pub provider: &'static str,
+    /// What it was told.
+    pub message: String,
     /// The thread that the message continues.
-    pub(crate) thread: Option<ResolvedThread>,
+    pub thread: Option<ResolvedThread>,
 }
 
 impl AgentAsked {
@@ -75,42 +79,50 @@ impl AgentAsked {
 }
 
 /// A verdict, and where it leads.
-pub(crate) struct ExplainedJudgement {
+pub struct ExplainedJudgement {
     /// As the journal has it.
-    pub(crate) recorded: JudgedEvent,
+    pub recorded: JudgedEvent,
     /// What led there.
-    pub(crate) by: Option<Rule>,
+    pub by: Option<Rule>,
 }
 
 /// How an evaluation, or the attempt that it began, ended.
-pub(crate) struct AttemptEnd {
-    pub(crate) seq: Seq,
-    pub(crate) time: Millis,
-    pub(crate) output: Output,
+pub struct AttemptEnd {
+    /// The event that ended it.
+    pub seq: Seq,
+    /// The time of that event.
+    pub time: Millis,
+    /// What it left.
+    pub output: Output,
     /// Whether another attempt follows.
-    pub(crate) retried: bool,
+    pub retried: bool,
 }
 
 /// A field, what it came to, and what it read.
-pub(crate) struct FieldExplanation {
+pub struct FieldExplanation {
     /// Its name: `shell`, `env.NAME`.
-    pub(crate) name: String,
+    pub name: String,
     /// Where it stands: line and column.
-    pub(crate) place: Option<(usize, usize)>,
-    pub(crate) shown: ExplainedValue,
-    pub(crate) references: Vec<ExplainedReference>,
+    pub place: Option<(usize, usize)>,
+    /// What it came to.
+    pub shown: ExplainedValue,
+    /// What it read, in order.
+    pub references: Vec<ExplainedReference>,
 }
 
 /// What a field came to.
-pub(crate) enum ExplainedValue {
+pub enum ExplainedValue {
     /// Nothing: it has no value.
     Nothing,
+    /// A text.
     Text(String),
+    /// Any value.
     Value(Value),
     /// A text for a shell, with its values bound.
     Shell(BoundScript),
     /// A program and its arguments.
     Words(Vec<Argument>),
+    /// A condition, with all its parts.
     Condition(Explanation),
     /// What was expected of what the step left.
     Expectation {
@@ -122,31 +134,35 @@ pub(crate) enum ExplainedValue {
 }
 
 /// A reference, what it gave, and who made that.
-pub(crate) struct ExplainedReference {
-    pub(crate) resolution: Resolution,
+pub struct ExplainedReference {
+    /// What it resolved to.
+    pub resolution: Resolution,
     /// Where it stands: line and column.
-    pub(crate) place: (usize, usize),
-    pub(crate) maker: Maker,
+    pub place: (usize, usize),
+    /// Who made the value.
+    pub maker: Maker,
 }
 
 /// Who read what somebody made.
-pub(crate) type Readers = BTreeMap<Maker, Vec<PartReader>>;
+pub type Readers = BTreeMap<Maker, Vec<PartReader>>;
 
 /// One who read a value: which execution, in which field, and which part of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PartReader {
+pub struct PartReader {
     /// The execution; of an entry of `context` and of `exports` none.
-    pub(crate) at: Address,
-    pub(crate) field: String,
-    pub(crate) part: Vec<String>,
+    pub at: Address,
+    /// The field that reads it.
+    pub field: String,
+    /// The part that is read, by keys and indices.
+    pub part: Vec<String>,
 }
 
 /// Every evaluation that is asked for, in the order of the journal. Where that is about some items or visits, the others
 /// are not read.
-pub(crate) fn explain_steps(
+pub fn explain_steps(
     history: &History<'_>,
     target: &ExplainTarget,
-) -> Result<Vec<StepExplanation>, CommandFailure> {
+) -> Result<Vec<StepExplanation>, InspectError> {
     if let Some(slice) = target.slice(history)? {
         let mut asked = AskedSteps { history, target, told: Vec::new(), latest: BTreeMap::new() };
         let is_whole = history.each_of(&slice, |fold, event| asked.take(fold, event))?;
@@ -161,7 +177,7 @@ pub(crate) fn explain_steps(
 fn explain_steps_of_all(
     history: &History<'_>,
     target: &ExplainTarget,
-) -> Result<Vec<StepExplanation>, CommandFailure> {
+) -> Result<Vec<StepExplanation>, InspectError> {
     let mut asked = AskedSteps { history, target, told: Vec::new(), latest: BTreeMap::new() };
     history.each(|fold, event| asked.take(fold, event))?;
     Ok(asked.end())
@@ -178,7 +194,7 @@ struct AskedSteps<'h, 'r> {
 
 impl AskedSteps<'_, '_> {
     /// Takes the next event.
-    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), CommandFailure> {
+    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), InspectError> {
         let Self { history, target, told, latest } = self;
         // What an execution saw is put together only for those that are asked for.
         let is_asked = fold.machine.step_of(&event.at).is_some_and(|step| target.means(&event.at, step));
@@ -212,7 +228,7 @@ impl AskedSteps<'_, '_> {
 }
 
 /// The last evaluation of each execution, in the order of their first.
-pub(crate) fn last_of_each(told: &[StepExplanation]) -> Vec<&StepExplanation> {
+pub fn last_of_each(told: &[StepExplanation]) -> Vec<&StepExplanation> {
     let mut places: BTreeMap<&Address, usize> = BTreeMap::new();
     let mut last: Vec<&StepExplanation> = Vec::new();
     for one in told {
@@ -227,7 +243,7 @@ pub(crate) fn last_of_each(told: &[StepExplanation]) -> Vec<&StepExplanation> {
 }
 
 /// How an event ended what its execution evaluated.
-pub(super) fn ended(event: &Event) -> Option<AttemptEnd> {
+pub fn ended(event: &Event) -> Option<AttemptEnd> {
     let (output, retried) = match &event.kind {
         EventKind::Finished { output, .. }
         | EventKind::Unresolved { output, .. }
@@ -246,7 +262,7 @@ fn expectations(
     history: &History<'_>,
     fields: &mut [FieldExplanation],
     output: &Output,
-) -> Result<(), CommandFailure> {
+) -> Result<(), InspectError> {
     if output.status != Status::Completed {
         return Ok(());
     }
@@ -265,7 +281,7 @@ fn expectations(
 }
 
 /// One evaluation with all its fields.
-pub(crate) fn explain_seen(history: &History<'_>, seen: Seen) -> Result<StepExplanation, CommandFailure> {
+pub fn explain_seen(history: &History<'_>, seen: Seen) -> Result<StepExplanation, InspectError> {
     let look = history.look(&seen)?;
     let reproducible = match (&look.fields, seen.fields) {
         (Some(Ok(resolved)), Some(recorded)) => Some(resolved.fingerprint() == recorded),
@@ -301,7 +317,7 @@ pub(crate) fn explain_seen(history: &History<'_>, seen: Seen) -> Result<StepExpl
 }
 
 /// Everybody who read what was made for these evaluations, these themselves too.
-pub(crate) fn readers(history: &History<'_>, told: &[StepExplanation]) -> Result<Readers, CommandFailure> {
+pub fn readers(history: &History<'_>, told: &[StepExplanation]) -> Result<Readers, InspectError> {
     let mut readers: Readers =
         told.iter().flat_map(StepExplanation::makers).map(|maker| (maker, Vec::new())).collect();
     readers_of(history, &mut readers)?;
@@ -309,7 +325,7 @@ pub(crate) fn readers(history: &History<'_>, told: &[StepExplanation]) -> Result
 }
 
 /// Adds who read what these made.
-pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result<(), CommandFailure> {
+pub fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result<(), InspectError> {
     readers.retain(|maker, _| !matches!(maker, Maker::Payload | Maker::Run | Maker::World | Maker::Nobody));
     // Which steps read these is not known before they are looked at.
     let everywhere = |maker: &Maker| matches!(maker, Maker::Input(_) | Maker::Import(_) | Maker::Context(_));
@@ -332,7 +348,7 @@ const MANY_MAKERS: usize = 256;
 
 /// The slice of the run with everybody who can have read what these made, where that is not all of it: names of an item
 /// never reach another, and a loop keeps the last two values of a name.
-fn slice_of_readers(history: &History<'_>, readers: &Readers) -> Result<Option<RunSlice>, CommandFailure> {
+fn slice_of_readers(history: &History<'_>, readers: &Readers) -> Result<Option<RunSlice>, InspectError> {
     if readers.len() > MANY_MAKERS {
         return Ok(None);
     }
@@ -383,7 +399,7 @@ struct FoundReaders<'h, 'r> {
 
 impl FoundReaders<'_, '_> {
     /// Takes the next event.
-    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), CommandFailure> {
+    fn take(&mut self, fold: &Fold, event: &Event) -> Result<(), InspectError> {
         let Self { history, all, readers, known } = self;
         if let EventKind::Defined { name, .. } = &event.kind {
             entry_reads(history, name, readers);
@@ -433,22 +449,22 @@ impl StepExplanation {
     }
 
     /// The run that it called.
-    pub(crate) fn called(&self) -> Option<&str> {
+    pub fn called(&self) -> Option<&str> {
         self.ended.as_ref()?.output.meta.get(names::RUN_ID)?.as_str()
     }
 
     /// Every reference of its fields.
-    pub(crate) fn references(&self) -> impl Iterator<Item = &ExplainedReference> {
+    pub fn references(&self) -> impl Iterator<Item = &ExplainedReference> {
         self.fields.iter().flat_map(|field| &field.references)
     }
 
     /// Whether a reference told who of several ran an item, which follows from all items.
-    pub(crate) fn reads_who_runs_an_item(&self) -> bool {
+    pub fn reads_who_runs_an_item(&self) -> bool {
         self.references().any(|reference| reference.resolution.root == "agent")
     }
 
     /// Whether two attempts of one execution resolved to the same.
-    pub(crate) fn is_same_attempt(&self, other: &Self) -> bool {
+    pub fn is_same_attempt(&self, other: &Self) -> bool {
         let known = self.seen.fields.is_some() && self.reproducible == Some(true);
         known
             && self.reproducible == other.reproducible
@@ -457,7 +473,7 @@ impl StepExplanation {
     }
 
     /// What was evaluated, in a word.
-    pub(crate) fn evaluated(&self) -> &'static str {
+    pub fn evaluated(&self) -> &'static str {
         match self.seen.evaluated {
             Evaluated::Condition => "condition",
             Evaluated::List => "list",
@@ -580,7 +596,7 @@ impl ExplainedFields<'_, '_> {
                 self.add(&name, resolution.origin.as_ref(), ExplainedValue::Nothing);
                 self.told.len() - 1
             });
-            let (_, line, column) = report::trace_place(self.history.source(), &resolution);
+            let (_, line, column) = place::trace_place(self.history.source(), &resolution);
             let place = (line, column);
             let maker = seen.view.maker(&resolution);
             self.told[at].references.push(ExplainedReference { resolution, place, maker });
@@ -610,7 +626,7 @@ fn shown(value: &FieldValue) -> ExplainedValue {
 }
 
 /// The field of a step that a place of the file belongs to.
-pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
+pub fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
     let Some(origin) = origin else { return String::new() };
     let inside = origin.path.strip_prefix(step.step.origin.path.as_str());
     let path = inside.and_then(|rest| rest.strip_prefix('.')).unwrap_or(&origin.path);

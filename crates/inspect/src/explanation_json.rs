@@ -8,28 +8,28 @@ use threadline_lang::diag::preview;
 use threadline_lang::{Explanation, Value};
 use threadline_runner::values::load_envelope;
 
-use super::super::conversation::conversation;
-use super::super::history::{History, of_journal, time_text};
-use super::chain::{overlap, part_read};
-use super::explanation::{
+use crate::chain::{overlap, part_read};
+use crate::conversation::conversation;
+use crate::error::{InspectError, of_journal};
+use crate::explanation::{
     AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, PartReader,
     Readers, StepExplanation,
 };
-use crate::exit::CommandFailure;
+use crate::history::{History, time_text};
 
 /// Every evaluation of the steps that the user asked for.
-pub(crate) fn explanation(
+pub fn explanation(
     history: &History<'_>,
     told: &[StepExplanation],
     readers: &Readers,
-) -> Result<Value, CommandFailure> {
-    let steps: Result<Vec<Value>, CommandFailure> =
+) -> Result<Value, InspectError> {
+    let steps: Result<Vec<Value>, InspectError> =
         told.iter().map(|told| one(history, told, readers)).collect();
     Ok(explanation_of(history, steps?))
 }
 
 /// Evaluations with the run that they belong to.
-pub(crate) fn explanation_of(history: &History<'_>, evaluations: Vec<Value>) -> Value {
+pub fn explanation_of(history: &History<'_>, evaluations: Vec<Value>) -> Value {
     Value::record([
         ("run", history.info.id.as_str().into()),
         ("workflow", history.started.workflow.as_str().into()),
@@ -40,7 +40,7 @@ pub(crate) fn explanation_of(history: &History<'_>, evaluations: Vec<Value>) -> 
 }
 
 /// A step that was skipped before anything of it was evaluated.
-pub(crate) fn skipped(history: &History<'_>, event: &Event, reason: &str) -> Value {
+pub fn skipped(history: &History<'_>, event: &Event, reason: &str) -> Value {
     let step = event.at.step(&history.plan).map(|step| &history.plan.steps[step as usize]);
     let ended = Value::record([
         ("event", Value::from(event.seq)),
@@ -60,10 +60,10 @@ pub(crate) fn skipped(history: &History<'_>, event: &Event, reason: &str) -> Val
     ])
 }
 
-fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Result<Value, CommandFailure> {
+fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Result<Value, InspectError> {
     let seen = &told.seen;
     let step = &history.plan.steps[seen.step as usize];
-    let fields: Result<Vec<Value>, CommandFailure> =
+    let fields: Result<Vec<Value>, InspectError> =
         told.fields.iter().map(|shown| field(history, told, shown, readers)).collect();
     let problems = told.problems.iter().map(|problem| problem.message.as_str().into());
     let known = Value::record([
@@ -101,7 +101,7 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
 }
 
 /// The event that made a result which this run keeps, and whether it belongs to the same text.
-fn kept(history: &History<'_>, maker: &KeptMaker) -> Result<Value, CommandFailure> {
+fn kept(history: &History<'_>, maker: &KeptMaker) -> Result<Value, InspectError> {
     let KeptMaker { run, event } = maker;
     let same_text = history.has_text_of(run)?;
     Ok(Value::record([
@@ -112,7 +112,7 @@ fn kept(history: &History<'_>, maker: &KeptMaker) -> Result<Value, CommandFailur
 }
 
 /// The verdict on a state, and its route.
-fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, CommandFailure> {
+fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, InspectError> {
     let judged = &told.recorded;
     let load = |datum: Option<&Datum>| datum.map_or(Ok(Value::NULL), |datum| history.load(datum));
     let reply = judged.reply.as_ref();
@@ -129,7 +129,7 @@ fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, C
     ]))
 }
 
-fn ended(history: &History<'_>, ended: &AttemptEnd) -> Result<Value, CommandFailure> {
+fn ended(history: &History<'_>, ended: &AttemptEnd) -> Result<Value, InspectError> {
     let meta = |name: &str| ended.output.meta.get(name).cloned();
     let mut entries = vec![
         ("event", Value::from(ended.seq)),
@@ -153,8 +153,8 @@ fn field(
     told: &StepExplanation,
     field: &FieldExplanation,
     readers: &Readers,
-) -> Result<Value, CommandFailure> {
-    let references: Result<Vec<Value>, CommandFailure> =
+) -> Result<Value, InspectError> {
+    let references: Result<Vec<Value>, InspectError> =
         field.references.iter().map(|reference| referenced(history, told, reference, readers)).collect();
     let (line, column) = match field.place {
         Some((line, column)) => (Value::from(line), Value::from(column)),
@@ -207,7 +207,7 @@ fn field(
 }
 
 /// A condition and its parts.
-pub(crate) fn tree(explanation: &Explanation) -> Value {
+pub fn tree(explanation: &Explanation) -> Value {
     let (value, error) = match &explanation.outcome {
         Some(Ok(value)) => (value.clone(), Value::NULL),
         Some(Err(error)) => (Value::NULL, error.to_string().into()),
@@ -227,7 +227,7 @@ fn referenced(
     told: &StepExplanation,
     reference: &ExplainedReference,
     readers: &Readers,
-) -> Result<Value, CommandFailure> {
+) -> Result<Value, InspectError> {
     let resolution = &reference.resolution;
     let others = readers.get(&reference.maker).into_iter().flatten();
     let part = part_read(resolution, &reference.maker);
@@ -253,7 +253,7 @@ fn maker(
     history: &History<'_>,
     told: &StepExplanation,
     reference: &ExplainedReference,
-) -> Result<Value, CommandFailure> {
+) -> Result<Value, InspectError> {
     let name =
         |name: &Option<ecow::EcoString>| name.as_ref().map_or(Value::NULL, |name| name.as_str().into());
     Ok(match &reference.maker {
@@ -292,7 +292,7 @@ fn maker(
 }
 
 /// The step whose event it is.
-fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, CommandFailure> {
+fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, InspectError> {
     let event = history.event(seq)?;
     let status = match &event.kind {
         EventKind::Expanded { .. } => Value::NULL,
@@ -310,7 +310,7 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Command
 }
 
 /// A reader of a value: a step, an entry of `context`, or an export.
-pub(crate) fn reader_json(history: &History<'_>, PartReader { at, field, .. }: &PartReader) -> Value {
+pub fn reader_json(history: &History<'_>, PartReader { at, field, .. }: &PartReader) -> Value {
     let by_step = !at.is_root();
     Value::record([
         ("step", if by_step { label(history, at).into() } else { Value::NULL }),
@@ -320,6 +320,6 @@ pub(crate) fn reader_json(history: &History<'_>, PartReader { at, field, .. }: &
 }
 
 /// The name of an execution for people.
-pub(crate) fn label(history: &History<'_>, at: &Address) -> String {
-    crate::reporter::label(&history.plan, at).trim_start().to_owned()
+pub fn label(history: &History<'_>, at: &Address) -> String {
+    crate::labels::label(&history.plan, at).trim_start().to_owned()
 }

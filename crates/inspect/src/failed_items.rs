@@ -7,7 +7,7 @@ use threadline_engine::view::ItemRef;
 
 /// The items whose last state is that they failed.
 #[derive(Default)]
-pub(crate) struct FailedItems {
+pub struct FailedItems {
     /// By the step they are items of, and their index.
     items: BTreeMap<Address, BTreeMap<u64, FailedItem>>,
     /// The event with the list of each step that has items, and how many they are.
@@ -17,43 +17,46 @@ pub(crate) struct FailedItems {
 }
 
 /// An item that failed.
-pub(crate) struct FailedItem {
+pub struct FailedItem {
     /// Its name, `map[17]`.
-    pub(crate) at: Address,
+    pub at: Address,
     /// Where its value is.
-    pub(crate) item: ItemRef,
+    pub item: ItemRef,
     /// How many items there are beside it, and itself.
-    pub(crate) of: u64,
+    pub of: u64,
     /// The execution that failed; none when all its steps did well.
-    pub(crate) step: Option<FailedExecution>,
+    pub step: Option<FailedExecution>,
     /// How it ended.
-    pub(crate) ended: ItemEnded,
+    pub ended: ItemEnded,
 }
 
 /// An execution that failed.
 #[derive(Clone)]
-pub(crate) struct FailedExecution {
-    pub(crate) at: Address,
+pub struct FailedExecution {
+    /// The execution.
+    pub at: Address,
     /// The event with its output.
-    pub(crate) seq: Seq,
+    pub seq: Seq,
 }
 
 impl FailedItems {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether no item is failed.
+    pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many items are failed.
+    pub fn len(&self) -> usize {
         self.items.values().map(BTreeMap::len).sum()
     }
 
     /// The items of each list in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &FailedItem> {
+    pub fn iter(&self) -> impl Iterator<Item = &FailedItem> {
         self.items.values().flat_map(BTreeMap::values)
     }
 
     /// Takes the next event of the run.
-    pub(crate) fn take(&mut self, event: &Event) {
+    pub fn take(&mut self, event: &Event) {
         let at = &event.at;
         match &event.kind {
             EventKind::Expanded { count, .. } => {

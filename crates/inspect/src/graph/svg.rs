@@ -10,7 +10,7 @@ use threadline_engine::event::Status;
 use unicode_width::UnicodeWidthStr;
 
 use super::{ArrowKind, DrawnEdge, GraphDrawing};
-use crate::junit::xml;
+use crate::xml::xml;
 
 pub(super) const HEIGHT: f64 = 40.0;
 const GAP: f64 = 36.0;
@@ -168,7 +168,7 @@ fn layers(drawing: &GraphDrawing) -> Vec<usize> {
     for edge in &drawing.edges {
         out[edge.from].push(edge.to);
     }
-    for at in super::text::order(drawing) {
+    for at in super::order(drawing) {
         for next in &out[at] {
             layers[*next] = layers[*next].max(layers[at] + 1);
         }

@@ -8,41 +8,41 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
 use threadline_lang::diag::nearest;
 
-use super::super::history::History;
-use crate::exit::CommandFailure;
+use crate::error::InspectError;
+use crate::history::History;
 
 /// The steps, executions and field that the user asks about.
-pub(crate) struct ExplainTarget {
+pub struct ExplainTarget {
     /// The steps with the name.
-    pub(crate) steps: Vec<StepNumber>,
+    pub steps: Vec<StepNumber>,
     /// Only these executions, unless empty.
     at: Vec<Address>,
     /// Only these items, the outermost first.
     items: Vec<u64>,
     /// Only this field.
-    pub(crate) field: Option<String>,
+    pub field: Option<String>,
 }
 
 /// No step has the name.
-pub(crate) struct NoSuchStep {
+pub struct NoSuchStep {
     /// The nearest name of a step.
-    pub(crate) nearest: Option<String>,
+    pub nearest: Option<String>,
 }
 
 impl ExplainTarget {
     /// Every execution and field of steps.
-    pub(crate) fn of(steps: Vec<StepNumber>) -> Self {
+    pub fn of(steps: Vec<StepNumber>) -> Self {
         Self { steps, at: Vec::new(), items: Vec::new(), field: None }
     }
 
     /// Every field of executions.
-    pub(crate) fn executions(plan: &Plan, at: Vec<Address>) -> Self {
+    pub fn executions(plan: &Plan, at: Vec<Address>) -> Self {
         let steps = at.iter().filter_map(|at| at.step(plan)).collect();
         Self { at, ..Self::of(steps) }
     }
 
     /// Finds what a text names: its longest prefix that names a step, then a field.
-    pub(crate) fn find(plan: &Plan, text: &str) -> Result<Self, NoSuchStep> {
+    pub fn find(plan: &Plan, text: &str) -> Result<Self, NoSuchStep> {
         if let Some(found) = step(plan, text).or_else(|| engine_value(plan, text)) {
             return Ok(found);
         }
@@ -60,7 +60,7 @@ impl ExplainTarget {
 
     /// The items that it is about, by their indexes, where it is not about every item; none of them where it is about steps
     /// outside of items.
-    pub(crate) fn asked_items(&self, plan: &Plan) -> Option<Vec<Vec<u64>>> {
+    pub fn asked_items(&self, plan: &Plan) -> Option<Vec<Vec<u64>>> {
         if !self.at.is_empty() {
             let items = self.at.iter().map(|at| at.items().collect::<Vec<u64>>());
             return Some(items.filter(|items| !items.is_empty()).collect());
@@ -73,7 +73,7 @@ impl ExplainTarget {
     }
 
     /// The slice of a run in which it shows what it shows in the whole run; none where all of the run has to be read.
-    pub(crate) fn slice(&self, history: &History<'_>) -> Result<Option<RunSlice>, CommandFailure> {
+    pub fn slice(&self, history: &History<'_>) -> Result<Option<RunSlice>, InspectError> {
         let plan = &history.plan;
         let Some(slice) = self.asked_items(plan).map(RunSlice::new) else { return Ok(None) };
         let Some(visited) = history.visited()? else { return Ok(Some(slice)) };
@@ -94,7 +94,7 @@ impl ExplainTarget {
     }
 
     /// Whether an execution belongs to the target.
-    pub(crate) fn means(&self, at: &Address, step: StepNumber) -> bool {
+    pub fn means(&self, at: &Address, step: StepNumber) -> bool {
         if !self.at.is_empty() {
             return self.at.contains(at);
         }
@@ -103,7 +103,7 @@ impl ExplainTarget {
     }
 
     /// The executions of the target, as those that are to be done again.
-    pub(crate) fn rerun(&self, plan: &Plan) -> Vec<RerunTarget> {
+    pub fn rerun(&self, plan: &Plan) -> Vec<RerunTarget> {
         let number = |step: StepNumber| plan.steps[step as usize].number.clone();
         if self.at.is_empty() {
             let of_step = |step: &StepNumber| RerunTarget {
@@ -121,7 +121,7 @@ impl ExplainTarget {
     }
 
     /// Whether a field belongs to the target, by its path in the step.
-    pub(crate) fn means_field(&self, path: &str) -> bool {
+    pub fn means_field(&self, path: &str) -> bool {
         let Some(field) = &self.field else { return true };
         let below = |long: &str, short: &str| {
             long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -130,7 +130,7 @@ impl ExplainTarget {
     }
 
     /// Whether the target is a single execution or item.
-    pub(crate) fn is_one(&self) -> bool {
+    pub fn is_one(&self) -> bool {
         !self.at.is_empty() || !self.items.is_empty()
     }
 }
@@ -221,7 +221,7 @@ fn stands_in(plan: &Plan, inner: StepNumber, outer: StepNumber) -> bool {
 }
 
 /// The number of lists of items around a step.
-pub(crate) fn lists_around(plan: &Plan, number: StepNumber) -> usize {
+pub fn lists_around(plan: &Plan, number: StepNumber) -> usize {
     let is_list = |number: StepNumber| matches!(plan.steps[number as usize].step.action, Action::ForEach(_));
     std::iter::successors(owner(plan, number), |(number, _)| owner(plan, *number))
         .filter(|(number, part)| *part == Part::Do && is_list(*number))

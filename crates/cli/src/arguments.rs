@@ -2,10 +2,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use clap_complete::engine::ArgValueCompleter;
 use threadline_flow::model::ScenarioSelection;
+use threadline_inspect::run_state::Standing;
+use threadline_inspect::runs::RunStatus;
 use threadline_lang::diag::words;
 use threadline_lang::{Undefined, Value};
 use threadline_runner::locks::Patience;
@@ -588,6 +591,9 @@ pub(crate) struct GraphArguments {
     /// The output format
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: GraphFormat,
+    /// Draw the run as it was after this event
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) at: Option<u64>,
     /// The folder of the project that has the run
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
@@ -649,6 +655,12 @@ pub(crate) enum SchemaKind {
     Outcomes,
     /// The lines of `show --failed --json`
     Failures,
+    /// What `show --at EVENT --json` prints
+    State,
+    /// What `show --items STEP --json` prints
+    Items,
+    /// What `show --source --json` prints
+    Source,
     /// What `simulate --json` prints
     Simulation,
     /// What `runs --json` prints
@@ -704,32 +716,18 @@ pub(crate) struct KeptArguments {
     pub(crate) key: KeyArguments,
 }
 
-/// The status of a run.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RunStatus {
-    Completed,
-    Failed,
-    Paused,
-    Stopped,
-    Running,
-    Interrupted,
+/// Reads the name of a status of a run.
+fn run_status() -> impl TypedValueParser<Value = RunStatus> {
+    let names = PossibleValuesParser::new(RunStatus::ALL.map(RunStatus::name));
+    names.try_map(|name| RunStatus::named(&name).ok_or("no such status"))
 }
 
-impl RunStatus {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Completed, Self::Failed, Self::Paused, Self::Stopped, Self::Running, Self::Interrupted];
-
-    /// Its name, as in the journal.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Paused => "paused",
-            Self::Stopped => "stopped",
-            Self::Running => "running",
-            Self::Interrupted => "interrupted",
-        }
-    }
+/// Reads the name of how an item stands.
+fn item_standing() -> impl TypedValueParser<Value = Standing> {
+    let names = PossibleValuesParser::new(Standing::ALL.map(Standing::name));
+    names.try_map(|name| {
+        Standing::ALL.into_iter().find(|standing| standing.name() == name).ok_or("no such standing")
+    })
 }
 
 #[derive(Args)]
@@ -744,7 +742,7 @@ pub(crate) struct RunsArguments {
     #[arg(long)]
     pub(crate) all: bool,
     /// Only runs with this status, or with one of several: `failed,paused`
-    #[arg(long, value_name = "STATUS", value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "STATUS", value_parser = run_status(), value_delimiter = ',')]
     pub(crate) status: Vec<RunStatus>,
     /// Only runs of this workflow: its name or its file
     #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::workflows))]
@@ -752,9 +750,18 @@ pub(crate) struct RunsArguments {
     /// Only runs that began in this time, such as `12h` or `7d`, or since this date, such as `2026-01-31`
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
+    /// Only runs with this text in their id, or in the name or file of their workflow
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
     /// At most this many runs, the newest
     #[arg(long, short = 'n', value_name = "COUNT")]
     pub(crate) count: Option<usize>,
+    /// Only runs behind this one in the list, which are older: the next page
+    #[arg(long, value_name = "RUN")]
+    pub(crate) after: Option<String>,
+    /// Also say which step failed first, and how many steps and items ended in which way: reads all events
+    #[arg(long, requires = "json")]
+    pub(crate) details: bool,
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -784,7 +791,7 @@ pub(crate) struct CleanArguments {
     #[arg(long, value_name = "DURATION")]
     pub(crate) older_than: Option<String>,
     /// Only runs with this status, or with one of several: `failed,stopped`; without it completed and failed ones
-    #[arg(long, value_name = "STATUS", value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "STATUS", value_parser = run_status(), value_delimiter = ',')]
     pub(crate) status: Vec<RunStatus>,
     /// Only runs of this workflow: its name or its file
     #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(completion::workflows))]
@@ -826,7 +833,27 @@ pub(crate) struct ShowArguments {
     /// Print a file instead of a run, as YAML with its short forms and imports expanded
     #[arg(long, conflicts_with = "failed")]
     pub(crate) expanded: bool,
-    /// Print one line of JSON per event; with `--failed`, per failed item and step; with `--expanded`, the file
+    /// Print the text of the workflow as it was when the run began
+    #[arg(long, conflicts_with_all = ["failed", "expanded", "step"])]
+    pub(crate) source: bool,
+    /// Show the run as it was after this event: how each step stood, and how many items
+    #[arg(long, value_name = "EVENT", conflicts_with_all = ["failed", "expanded", "source", "step", "stored"])]
+    pub(crate) at: Option<u64>,
+    /// List the items of this step, those that failed first; with `--at`, as they were then
+    #[arg(long, value_name = "STEP", conflicts_with_all = ["failed", "expanded", "source", "step", "stored"],
+        add = ArgValueCompleter::new(completion::steps))]
+    pub(crate) items: Option<String>,
+    /// Only items that stand like this, or in one of several ways: `failed,running`
+    #[arg(long, value_name = "STANDING", requires = "items", value_parser = item_standing(), value_delimiter = ',')]
+    pub(crate) standing: Vec<Standing>,
+    /// At most this many items
+    #[arg(long, short = 'n', value_name = "COUNT", requires = "items", default_value_t = 50)]
+    pub(crate) count: usize,
+    /// Only items behind this one in the list: the next page
+    #[arg(long, value_name = "INDEX", requires = "items")]
+    pub(crate) after: Option<u64>,
+    /// Print one line of JSON per event; with `--failed`, per failed item and step; with `--expanded`, the file; with
+    /// `--source`, `--at` and `--items`, an object
     #[arg(long)]
     pub(crate) json: bool,
     /// Print the values of events as the journal stores them
@@ -846,6 +873,9 @@ pub(crate) struct ExplainArguments {
     /// Do not shorten values
     #[arg(long)]
     pub(crate) full: bool,
+    /// Explain every step of the run, and not only those that failed
+    #[arg(long, conflicts_with_all = ["step", "back", "forward"])]
+    pub(crate) all: bool,
     /// Print a JSON object, with full values
     #[arg(long)]
     pub(crate) json: bool,

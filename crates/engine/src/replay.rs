@@ -11,7 +11,8 @@ use threadline_flow::fields::FailureKind;
 use threadline_flow::model::{Action, ContextEntry, Evaluator, Field, Filter, ForEach, Shape, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, RUN, StepNumber};
 use threadline_lang::{
-    Document, Envelope, Explanation, Expression, ReferenceKind, Resolution, Scope, Session, Value, World,
+    Document, Envelope, Explanation, Expression, ReferenceKind, Resolution, Scope, Session, TracedExpression,
+    Value, World,
 };
 
 use crate::evaluate::{self, Act, FieldError, FieldErrors, FieldOutcome, FieldValue, Resolved};
@@ -408,6 +409,8 @@ impl Failed {
 pub struct Look {
     /// Every reference that was resolved.
     pub trace: Vec<Resolution>,
+    /// Every whole `${...}`, with what it gave.
+    pub expressions: Vec<TracedExpression>,
     /// The tree of its condition.
     pub condition: Option<Explanation>,
     /// What the fields of the list or of the attempt came to.
@@ -489,11 +492,13 @@ pub fn look(
                 let of_state = JudgedState { plan, step: seen.step, scope: &scope, result, state };
                 let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), unable, &mut session);
                 let judged = Some(again);
-                return Look { trace, condition, outcomes, list, fields, judged };
+                let expressions = session.take_expressions();
+                return Look { trace, expressions, condition, outcomes, list, fields, judged };
             }
         }
     }
-    Look { trace: session.take_trace(), condition, outcomes, list, fields, judged }
+    let (trace, expressions) = (session.take_trace(), session.take_expressions());
+    Look { trace, expressions, condition, outcomes, list, fields, judged }
 }
 
 /// Reads what chooses and sorts the elements of a list, except the elements: it is the same for each of them.

@@ -21,12 +21,12 @@ use threadline_flow::plan::{PlannedStep, Read};
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, BoundScript};
 use threadline_lang::diag::words;
-use threadline_lang::{Explanation, Origin, Resolution, Value};
+use threadline_lang::{Explanation, Origin, Resolution, TracedExpression, Value};
 
 use crate::chain::part_read;
 use crate::error::{InspectError, of_journal};
 use crate::history::History;
-use crate::place;
+use crate::place::TextRange;
 use crate::target::{ExplainTarget, lists_around};
 
 /// One evaluation of a step.
@@ -41,6 +41,8 @@ pub struct StepExplanation {
     pub reproducible: Option<bool>,
     /// How it ended, when it did.
     pub ended: Option<AttemptEnd>,
+    /// How many attempts there may be in all, of an attempt.
+    pub attempts_allowed: Option<u64>,
     /// The verdict, and where it leads, of a state that was judged.
     pub judged: Option<Box<ExplainedJudgement>>,
     /// The agent that was asked.
@@ -108,6 +110,22 @@ pub struct FieldExplanation {
     pub shown: ExplainedValue,
     /// What it read, in order.
     pub references: Vec<ExplainedReference>,
+    /// The whole of each `${...}`, or of an expression, with what it gave.
+    pub expressions: Vec<ExplainedExpression>,
+}
+
+/// The whole of a `${...}`, or an expression, and what it gave.
+pub struct ExplainedExpression {
+    /// As it is written.
+    pub text: EcoString,
+    /// Where it stands.
+    pub range: TextRange,
+    /// What it gave; nothing when it has no value.
+    pub value: Option<Value>,
+    /// The entry of `context` that it is a part of; none when the field itself has it.
+    pub within: Option<EcoString>,
+    /// Whether a default stood in for something that it reads.
+    pub defaulted: bool,
 }
 
 /// What a field came to.
@@ -139,6 +157,8 @@ pub struct ExplainedReference {
     pub resolution: Resolution,
     /// Where it stands: line and column.
     pub place: (usize, usize),
+    /// Where it ends.
+    pub range: TextRange,
     /// Who made the value.
     pub maker: Maker,
 }
@@ -181,6 +201,32 @@ fn explain_steps_of_all(
     let mut asked = AskedSteps { history, target, told: Vec::new(), latest: BTreeMap::new() };
     history.each(|fold, event| asked.take(fold, event))?;
     Ok(asked.end())
+}
+
+/// The executions that were skipped before anything of them was evaluated, each with the event and the reason.
+pub fn skipped_steps(
+    history: &History<'_>,
+    target: &ExplainTarget,
+) -> Result<Vec<(Event, String)>, InspectError> {
+    let mut skipped: BTreeMap<Address, (Event, String)> = BTreeMap::new();
+    let mut take = |fold: &mut Fold, event: &Event| {
+        let step = fold.machine.step_of(&event.at).filter(|step| target.means(&event.at, *step));
+        if let (EventKind::Skipped { output, .. }, Some(_)) = (&event.kind, step)
+            && fold.seen(event).is_none()
+        {
+            let reason = output.meta.get(names::REASON).map(ToString::to_string).unwrap_or_default();
+            skipped.insert(event.at.clone(), (event.clone(), reason));
+        }
+        Ok(())
+    };
+    let is_whole = match target.slice(history)? {
+        Some(slice) => history.each_of(&slice, &mut take)?,
+        None => false,
+    };
+    if !is_whole {
+        history.each(&mut take)?;
+    }
+    Ok(skipped.into_values().collect())
 }
 
 /// Collects the evaluations that are asked for.
@@ -303,13 +349,19 @@ pub fn explain_seen(history: &History<'_>, seen: Seen) -> Result<StepExplanation
         fields.asserted(assertion);
     }
     fields.references(&seen, look.trace);
+    fields.expressions(look.expressions);
     let fields = fields.told;
+    let attempts_allowed = match &look.fields {
+        Some(Ok(resolved)) => Some(resolved.retry.attempts),
+        _ => None,
+    };
     Ok(StepExplanation {
         seen,
         fields,
         problems,
         reproducible,
         ended: None,
+        attempts_allowed,
         judged,
         asked,
         exchanges: Vec::new(),
@@ -496,7 +548,8 @@ struct ExplainedFields<'h, 'r> {
 impl ExplainedFields<'_, '_> {
     fn add(&mut self, name: &str, origin: Option<&Origin>, shown: ExplainedValue) {
         let place = origin.map(|origin| self.line_column(origin));
-        self.told.push(FieldExplanation { name: name.to_owned(), place, shown, references: Vec::new() });
+        let (references, expressions) = (Vec::new(), Vec::new());
+        self.told.push(FieldExplanation { name: name.to_owned(), place, shown, references, expressions });
     }
 
     fn line_column(&self, origin: &Origin) -> (usize, usize) {
@@ -596,10 +649,29 @@ impl ExplainedFields<'_, '_> {
                 self.add(&name, resolution.origin.as_ref(), ExplainedValue::Nothing);
                 self.told.len() - 1
             });
-            let (_, line, column) = place::trace_place(self.history.source(), &resolution);
-            let place = (line, column);
+            let range = self.history.source().range(resolution.span, resolution.origin.as_ref());
+            let place = (range.line, range.column);
             let maker = seen.view.maker(&resolution);
-            self.told[at].references.push(ExplainedReference { resolution, place, maker });
+            self.told[at].references.push(ExplainedReference { resolution, place, range, maker });
+        }
+    }
+
+    /// The whole references, each with the field that has it. What reads nothing is nothing to be told.
+    fn expressions(&mut self, expressions: Vec<TracedExpression>) {
+        for TracedExpression { text, value, span, origin, within } in expressions {
+            let name = field_of(self.step, origin.as_ref());
+            let Some(field) = self.told.iter_mut().find(|field| field.name == name) else { continue };
+            let inside = |reference: &&ExplainedReference| {
+                let Resolution { span: read, origin: read_in, .. } = &reference.resolution;
+                *read_in == origin && span.start <= read.start && read.end <= span.end
+            };
+            let mut reads = field.references.iter().filter(inside).peekable();
+            if reads.peek().is_none() {
+                continue;
+            }
+            let defaulted = reads.any(|reference| reference.resolution.defaulted);
+            let range = self.history.source().range(span, origin.as_ref());
+            field.expressions.push(ExplainedExpression { text, range, value, within, defaulted });
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::chain::{overlap, part_read};
 use crate::conversation::conversation;
 use crate::error::{InspectError, of_journal};
 use crate::explanation::{
-    AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, PartReader,
-    Readers, StepExplanation,
+    AttemptEnd, ExplainedExpression, ExplainedJudgement, ExplainedReference, ExplainedValue,
+    FieldExplanation, PartReader, Readers, StepExplanation,
 };
 use crate::history::{History, time_text};
 
@@ -26,6 +26,22 @@ pub fn explanation(
     let steps: Result<Vec<Value>, InspectError> =
         told.iter().map(|told| one(history, told, readers)).collect();
     Ok(explanation_of(history, steps?))
+}
+
+/// Every evaluation of the steps that the user asked for, and the executions that were skipped before any.
+pub fn explanation_with_skipped(
+    history: &History<'_>,
+    told: &[StepExplanation],
+    readers: &Readers,
+    skipped_steps: &[(Event, String)],
+) -> Result<Value, InspectError> {
+    let mut all = Vec::with_capacity(told.len() + skipped_steps.len());
+    for told in told {
+        all.push((told.seen.seq, one(history, told, readers)?));
+    }
+    all.extend(skipped_steps.iter().map(|(event, reason)| (event.seq, skipped(history, event, reason))));
+    all.sort_by_key(|(seq, _)| *seq);
+    Ok(explanation_of(history, all.into_iter().map(|(_, value)| value).collect()))
 }
 
 /// Evaluations with the run that they belong to.
@@ -72,6 +88,7 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
         ("at", seen.at.as_str().into()),
         ("evaluated", told.evaluated().into()),
         ("attempt", if seen.attempt == 0 { Value::NULL } else { i64::from(seen.attempt).into() }),
+        ("attempts_allowed", told.attempts_allowed.map_or(Value::NULL, Value::from)),
         ("item_attempt", seen.item_attempt.map_or(Value::NULL, |attempt| i64::from(attempt).into())),
         ("rerun", seen.rerun.into()),
         ("kept", seen.kept.as_ref().map_or(Ok(Value::NULL), |maker| kept(history, maker))?),
@@ -203,7 +220,24 @@ fn field(
         }
     }
     entries.push(("references", Value::sequence(references?)));
+    entries.push(("expressions", Value::sequence(field.expressions.iter().map(expression))));
     Ok(Value::record(entries))
+}
+
+/// The whole of a `${...}` and what it gave.
+fn expression(expression: &ExplainedExpression) -> Value {
+    let ExplainedExpression { text, range, value, within, defaulted } = expression;
+    Value::record([
+        ("text", text.as_str().into()),
+        ("line", range.line.into()),
+        ("column", range.column.into()),
+        ("end_line", range.end_line.into()),
+        ("end_column", range.end_column.into()),
+        ("type", value.as_ref().map_or(Value::NULL, |value| value.kind().name().into())),
+        ("value", value.clone().unwrap_or_default()),
+        ("within", within.as_ref().map_or(Value::NULL, |within| within.as_str().into())),
+        ("defaulted", (*defaulted).into()),
+    ])
 }
 
 /// A condition and its parts.
@@ -239,6 +273,9 @@ fn referenced(
         ("path", resolution.path.as_str().into()),
         ("line", reference.place.0.into()),
         ("column", reference.place.1.into()),
+        ("end_line", reference.range.end_line.into()),
+        ("end_column", reference.range.end_column.into()),
+        ("defaulted", resolution.defaulted.into()),
         ("scope", scope),
         ("type", resolution.kind().map_or(Value::NULL, |kind| kind.name().into())),
         ("value", resolution.value.clone().unwrap_or_default()),

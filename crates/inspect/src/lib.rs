@@ -9,6 +9,10 @@
 //! - [`conversation`]: what was said between a step and an agent.
 //! - [`failed_items`], [`failures`]: what failed and was not made good.
 //! - [`graph`]: steps and states as a drawing, and as SVG.
+//! - [`timeline`], [`run_state`]: what happened in little room, and a run as it was after an event.
+//! - [`items`]: items page by page, and why they failed.
+//! - [`runs`]: the runs of a store.
+//! - [`source`]: the text of the workflow as it was.
 //! - [`labels`]: the names of executions as people read them.
 //! - [`place`]: files, lines and columns. [`printed`]: the end of what a step printed. [`xml`]: text in SVG.
 
@@ -21,11 +25,16 @@ pub mod failed_items;
 pub mod failures;
 pub mod graph;
 pub mod history;
+pub mod items;
 pub mod labels;
 pub mod names;
 pub mod place;
 pub mod printed;
+pub mod run_state;
+pub mod runs;
+pub mod source;
 pub mod target;
+pub mod timeline;
 pub mod xml;
 
 pub use error::{InspectError, of_journal, of_store};

@@ -40,6 +40,13 @@ impl<'a> ReportSource<'a> {
         (part.name, line, column)
     }
 
+    /// The lines and columns of the beginning and the end of a span of a template that may be a scalar of a document.
+    pub fn range(self, span: Span, origin: Option<&Origin>) -> TextRange {
+        let span = self.span(span, origin).range();
+        let ((_, line, column), (_, end_line, end_column)) = (self.place(span.start), self.place(span.end));
+        TextRange { line, column, end_line, end_column }
+    }
+
     /// The position of a span of a template in this text; the template may be a scalar of a document.
     pub fn span(&self, span: Span, origin: Option<&Origin>) -> Span {
         let Some(origin) = origin.filter(|origin| origin.span != Span::default()) else { return span };
@@ -47,6 +54,19 @@ impl<'a> ReportSource<'a> {
         let start = map(span.start);
         Span::new(start, map(span.end).max(start))
     }
+}
+
+/// Where something stands in a file: lines and columns from 1, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TextRange {
+    /// The line of its beginning.
+    pub line: usize,
+    /// The column of its beginning.
+    pub column: usize,
+    /// The line of its end.
+    pub end_line: usize,
+    /// The column behind its end.
+    pub end_column: usize,
 }
 
 /// The lines of a text, found once, for whoever asks for many places in it.

@@ -19,6 +19,9 @@ pub struct ExplainTarget {
     at: Vec<Address>,
     /// Only these items, the outermost first.
     items: Vec<u64>,
+    /// Only what stands in these items, or around them.
+    around: Vec<u64>,
+    is_around: bool,
     /// Only this field.
     pub field: Option<String>,
 }
@@ -32,7 +35,18 @@ pub struct NoSuchStep {
 impl ExplainTarget {
     /// Every execution and field of steps.
     pub fn of(steps: Vec<StepNumber>) -> Self {
-        Self { steps, at: Vec::new(), items: Vec::new(), field: None }
+        Self { steps, at: Vec::new(), items: Vec::new(), around: Vec::new(), is_around: false, field: None }
+    }
+
+    /// Every step outside of items, and in items those of one of each list: what is shown where there is room for one.
+    pub fn with_item(plan: &Plan, items: Vec<u64>) -> Self {
+        let steps = (0..).take(plan.steps.len()).collect();
+        Self { around: items, is_around: true, ..Self::of(steps) }
+    }
+
+    /// Every execution of every step.
+    pub fn whole(plan: &Plan) -> Self {
+        Self::of((0..).take(plan.steps.len()).collect())
     }
 
     /// Every field of executions.
@@ -64,6 +78,9 @@ impl ExplainTarget {
         if !self.at.is_empty() {
             let items = self.at.iter().map(|at| at.items().collect::<Vec<u64>>());
             return Some(items.filter(|items| !items.is_empty()).collect());
+        }
+        if self.is_around {
+            return Some(vec![self.around.clone()].into_iter().filter(|items| !items.is_empty()).collect());
         }
         if !self.items.is_empty() {
             return Some(vec![self.items.clone()]);
@@ -99,6 +116,10 @@ impl ExplainTarget {
             return self.at.contains(at);
         }
         let items: Vec<u64> = at.items().collect();
+        if self.is_around {
+            return self.around.starts_with(&items)
+                || items.starts_with(&self.around) && !self.around.is_empty();
+        }
         self.steps.contains(&step) && items.starts_with(&self.items)
     }
 

@@ -120,10 +120,10 @@ impl Document {
     pub fn resolve(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Vec<Error>> {
         let mut errors = Vec::new();
         let origin = session.origin.take();
-        let from = session.trace_len();
+        let (from, expressions_from) = (session.trace_len(), session.expressions_len());
         let value = self.root.resolve(&Trail::ROOT, scope, session, &mut errors);
         if let Some(origin) = &origin {
-            session.place_trace(from, &origin.path);
+            session.place_trace(from, expressions_from, &origin.path);
         }
         session.origin = origin;
         match value {

@@ -68,7 +68,10 @@ impl Embedded {
     /// The value. What is missing is an error, whatever the session's policy for text is.
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         session.begin();
-        ProgramEvaluator::new(session, &self.program, scope).node(self.node).map(Val::into_owned)
+        let mut evaluator = ProgramEvaluator::new(session, &self.program, scope);
+        let found = evaluator.node(self.node);
+        evaluator.trace_whole(self.span, found.as_deref());
+        found.map(Val::into_owned)
     }
 
     /// Everything that evaluation can read.

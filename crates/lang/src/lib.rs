@@ -116,7 +116,7 @@ pub use diag::error::{Error, ErrorKind, Origin, ParseClass, ValueRead};
 pub use document::{Definitions, Document, DocumentError, DocumentSink, SetError};
 pub use embedded::{Binding, Embedded, TextPiece, pieces};
 pub use envelope::Envelope;
-pub use eval::{Explanation, Inferred, Resolution, Session, Undefined, Warning};
+pub use eval::{Explanation, Inferred, Resolution, Session, TracedExpression, Undefined, Warning};
 pub use limits::{Limit, Limits};
 pub use paged_list::{PagedList, SinglePageList};
 pub use scope::{EngineItem, FieldTypes, Lapsed, Promise, PromisedShape, Scope, ScopeEntry};

@@ -259,7 +259,10 @@ impl Expression {
     /// Evaluates the expression. The first problem is the error.
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         session.begin();
-        ProgramEvaluator::new(session, &self.program, scope).node(self.root).map(crate::eval::Val::into_owned)
+        let mut evaluator = ProgramEvaluator::new(session, &self.program, scope);
+        let found = evaluator.node(self.root);
+        evaluator.trace_whole(self.program.span(self.root), found.as_deref());
+        found.map(crate::eval::Val::into_owned)
     }
 
     /// The answer of a condition: a bool, or an error.

@@ -41,6 +41,8 @@ pub struct EventMark<'r> {
     pub kind: &'r str,
     /// The text of the address that it is about; none if that is no text.
     pub address: Option<&'r str>,
+    /// Its time, as it is stored.
+    pub time: Option<&'r str>,
     /// Whether its payload has the text that was looked for.
     pub has_text: bool,
 }
@@ -166,19 +168,35 @@ impl JournalReader {
         &self,
         run: &RunId,
         text: Option<&str>,
+        visit: impl FnMut(&EventMark<'_>),
+    ) -> Result<(), StoreError> {
+        self.scan_from(run, 1, text.as_slice(), visit)
+    }
+
+    /// The same from an event on, and of several texts: an event has text where it has one of them.
+    pub fn scan_from(
+        &self,
+        run: &RunId,
+        from: Seq,
+        texts: &[&str],
         mut visit: impl FnMut(&EventMark<'_>),
     ) -> Result<(), StoreError> {
         let row = self.row(run)?;
-        let found = if text.is_some() { "instr(payload, ?3) > 0" } else { "?3 IS NOT NULL" };
-        let query =
-            format!("SELECT id, kind, place, {found} FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id");
-        let mut next = 1;
+        let found: Vec<String> =
+            (0..texts.len()).map(|at| format!("instr(payload, ?{}) > 0", at + 3)).collect();
+        let found = if found.is_empty() { "0".to_owned() } else { found.join(" OR ") };
+        let query = format!(
+            "SELECT id, kind, place, {found}, time FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
+        );
+        let mut next = from.max(1);
         while next <= row.head.events {
             let last = row.head.events.min(next + (PAGE_ADDRESSES - 1));
             let connection = locked(&self.connection);
             let mut query = connection.prepare_cached(&query)?;
             let ids = (event_id(row.number, next)?, event_id(row.number, last)?);
-            let mut rows = query.query(params![ids.0, ids.1, text])?;
+            let ids = [ids.0, ids.1].map(rusqlite::types::Value::Integer);
+            let texts = texts.iter().map(|text| rusqlite::types::Value::Text((*text).to_owned()));
+            let mut rows = query.query(rusqlite::params_from_iter(ids.into_iter().chain(texts)))?;
             while let Some(found) = rows.next()?.filter(|_| next <= last) {
                 if seq_of(found.get(0)?) != next {
                     break;
@@ -188,6 +206,7 @@ impl JournalReader {
                     seq: next,
                     kind: kind.unwrap_or_default(),
                     address,
+                    time: found.get_ref(4)?.as_str().ok(),
                     has_text: found.get(3)?,
                 });
                 next += 1;

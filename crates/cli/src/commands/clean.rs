@@ -23,12 +23,13 @@ use threadline_store::{JournalReader, RunId, RunInfo, Store, StoreError};
 
 use super::history::{of_journal, of_store, project, store_of};
 use super::run::GRACE;
-use super::runs::{age, local, moment, size_text, status};
+use super::runs::{age, local, size_text};
 use super::{print, print_styled};
-use crate::arguments::{CleanArguments, RmArguments, RunStatus};
+use crate::arguments::{CleanArguments, RmArguments};
 use crate::exit::CommandFailure;
 use crate::report::{self, Report};
 use crate::table::Table;
+use threadline_inspect::runs::{RunStatus, moment};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -169,7 +170,7 @@ pub(crate) fn rm(call: &RmArguments) -> Result<(), CommandFailure> {
     let (mut chosen, mut refused) = (Vec::new(), Vec::new());
     for name in &call.runs {
         let run = reader.find(name).map_err(|error| of_store(&error))?;
-        let status = status(&reader, &run)?;
+        let status = RunStatus::of(&reader, &run)?;
         if let Some(report) = refusal(&run, status, call.force) {
             refused.push(report);
         } else if !chosen.iter().any(|(known, _): &(RunInfo, _)| known.id == run.id) {
@@ -182,7 +183,7 @@ pub(crate) fn rm(call: &RmArguments) -> Result<(), CommandFailure> {
         match kept.reason {
             KeptReason::Imported(_) | KeptReason::Continued(_) if call.force => {
                 let run = reader.run(&kept.run).map_err(|error| of_store(&error))?;
-                let status = status(&reader, &run)?;
+                let status = RunStatus::of(&reader, &run)?;
                 cleaning.going.push(going(&reader, run, status, &remains)?);
             }
             reason => {
@@ -275,7 +276,7 @@ impl<'c> CleanChoice<'c> {
         let mut newer = 0;
         for run in runs.iter().rev().filter(|run| !run.id.is_called() && run.events > 0) {
             let is_meant = workflow.as_ref().is_none_or(|name| run.name == *name || run.file == *name);
-            let status = status(reader, run)?;
+            let status = RunStatus::of(reader, run)?;
             if !is_meant || !statuses.contains(&status) {
                 continue;
             }

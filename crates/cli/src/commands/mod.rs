@@ -28,6 +28,7 @@ pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod show_failed;
+mod show_state;
 pub(crate) mod simulate;
 pub(crate) mod stop;
 pub(crate) mod test;

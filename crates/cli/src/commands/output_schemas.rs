@@ -6,7 +6,8 @@ use threadline_lang::{Type, Value};
 use threadline_store::wire;
 
 use super::schema::{SchemaProperties, an_object, any, described, listed, one_of, or_null, typed, words};
-use crate::arguments::RunStatus;
+use threadline_inspect::run_state::Standing;
+use threadline_inspect::runs::RunStatus;
 
 pub(super) fn runs() -> Value {
     let ended = vec![
@@ -20,8 +21,15 @@ pub(super) fn runs() -> Value {
         ("file", typed("string", "the file of the workflow")),
         ("status", one_of(RunStatus::ALL.map(RunStatus::name), "how the run is, or ended")),
         ("started_at", typed("string", "when it began, RFC 3339, UTC")),
+        ("ended_at", or_null("string", "when its last event happened; null while it goes on")),
         ("duration_ms", or_null("integer", "the time from its first event to its last, or until now")),
         ("events", typed("integer", "the number of its events")),
+        ("inputs", any("what it was given; null where that is too large for a list")),
+        ("error", failure_of_run()),
+        ("steps", standing_counts("how its steps outside of items stand, with `--details`")),
+        ("items", standing_counts("how its items stand, with `--details`")),
+        ("paused", typed("string", "why it is paused")),
+        ("caller", typed("string", "the id of the run that called it")),
         (
             "failed_items",
             or_null(
@@ -34,15 +42,131 @@ pub(super) fn runs() -> Value {
         ("ended", an_object(ended, &["reason", "state", "limit"], false)),
         ("continues", typed("string", "the id of the run whose results it keeps")),
     ];
-    let required =
-        ["run", "workflow", "file", "status", "started_at", "duration_ms", "events", "failed_items", "spent"];
+    let required = [
+        "run",
+        "workflow",
+        "file",
+        "status",
+        "started_at",
+        "ended_at",
+        "duration_ms",
+        "events",
+        "inputs",
+        "failed_items",
+        "spent",
+    ];
     let run = an_object(run, &required, true);
     let properties = vec![
         ("runs", listed(run, "the runs, the newest first")),
+        ("next", or_null("string", "the last of them, for `--after`, where more are behind it")),
         ("store_bytes", typed("integer", "the size of the store on disk")),
     ];
-    let body = an_object(properties, &["runs", "store_bytes"], true);
+    let body = an_object(properties, &["runs", "next", "store_bytes"], true);
     described("What `runs --json` prints", &body)
+}
+
+/// The step of a run that failed first.
+fn failure_of_run() -> Value {
+    let fields = vec![
+        ("step", typed("string", "the step that failed first and was not made good")),
+        ("message", typed("string", "the first line of its error")),
+    ];
+    let of_step = an_object(fields, &["step", "message"], false);
+    Value::record([(
+        "anyOf",
+        Value::sequence([of_step, typed("null", "nothing failed, or all was made good")]),
+    )])
+}
+
+/// How many executions or items stand in which way.
+fn standing_counts(about: &str) -> Value {
+    let mut counts = vec![("total", typed("integer", "how many they are"))];
+    counts.extend(Standing::ALL.map(|standing| (standing.name(), typed("integer", standing.words()))));
+    let counts = an_object(counts, &["total"], false);
+    let fields = counts.as_object().into_iter().flat_map(|object| object.iter());
+    let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
+    Value::record(fields.chain([("description".into(), about.into())]))
+}
+
+pub(super) fn state() -> Value {
+    let step = vec![
+        ("step", typed("string", "the step, with its visit")),
+        ("number", typed("string", "its number among all steps of the file")),
+        ("at", or_null("string", "which execution of it; null if it has not begun")),
+        ("standing", one_of(Standing::ALL.map(Standing::name), "how it stands")),
+        ("attempts", typed("integer", "how many attempts have begun")),
+        ("began", or_null("string", "when the first of them began")),
+        ("ended", or_null("string", "when it ended")),
+        ("until", or_null("string", "when the next attempt begins, where one is waited for")),
+        ("items", standing_counts("how its items stand")),
+    ];
+    let required = ["step", "number", "at", "standing", "attempts", "began", "ended", "until"];
+    let inside = vec![
+        ("step", typed("string", "the step")),
+        ("number", typed("string", "its number among all steps of the file")),
+        ("executions", standing_counts("how its executions stand that have begun")),
+    ];
+    let inside = an_object(inside, &["step", "number", "executions"], false);
+    let properties = vec![
+        ("run", typed("string", "the id of the run")),
+        ("event", typed("integer", "the event after which it was like this")),
+        ("events", typed("integer", "the number of its events")),
+        ("time", or_null("string", "the time of that event")),
+        ("status", one_of(["running", "paused", "completed", "failed", "stopped"], "how the run was")),
+        ("steps", listed(an_object(step, &required, false), "the steps outside of items")),
+        ("inside", listed(inside, "the steps in items")),
+    ];
+    let required = ["run", "event", "events", "time", "status", "steps", "inside"];
+    described("What `show --at EVENT --json` prints", &an_object(properties, &required, false))
+}
+
+pub(super) fn items() -> Value {
+    let row = vec![
+        ("at", typed("string", "the address of the item")),
+        ("index", typed("integer", "its index, from 0")),
+        ("standing", one_of(Standing::ALL.map(Standing::name), "how it stands")),
+        ("item", any("the item")),
+        ("preview", typed("string", "the item in short, for people")),
+        ("attempts", typed("integer", "how many attempts of it as a whole have begun")),
+        ("step_attempts", typed("integer", "the largest number of attempts that one of its steps took")),
+        ("began", or_null("string", "when it began")),
+        ("ended", or_null("string", "when it ended")),
+        ("duration_ms", or_null("integer", "the time between")),
+        ("error", or_null("string", "why it failed")),
+        ("result", any("what its last step left")),
+    ];
+    let required: Vec<&str> = row.iter().map(|(name, _)| *name).collect();
+    let group = vec![
+        ("shape", typed("string", "what their errors have in common; `…` stands for what differs")),
+        ("count", typed("integer", "how many items failed like this")),
+        ("example", typed("string", "the error of the first of them")),
+        ("items", listed(typed("integer", "an index"), "the first of them")),
+    ];
+    let group = an_object(group, &["shape", "count", "example", "items"], false);
+    let properties = vec![
+        ("run", typed("string", "the id of the run")),
+        ("at", typed("string", "which execution of the step")),
+        ("items", standing_counts("how all its items stand")),
+        ("rows", listed(an_object(row, &required, false), "items, those that failed first")),
+        ("next", or_null("integer", "the last of them, for `--after`, where more are behind it")),
+        ("errors", listed(group, "why items failed, the most frequent first")),
+    ];
+    let required = ["run", "at", "items", "rows", "next", "errors"];
+    described("What `show --items STEP --json` prints", &an_object(properties, &required, false))
+}
+
+pub(super) fn source() -> Value {
+    let file = vec![
+        ("file", typed("string", "its name")),
+        ("hash", typed("string", "the hash of its bytes")),
+        ("text", typed("string", "what stood in it")),
+    ];
+    let file = an_object(file, &["file", "hash", "text"], false);
+    let properties = vec![
+        ("run", typed("string", "the id of the run")),
+        ("files", listed(file, "the file of the run, then those that it takes in or calls")),
+    ];
+    described("What `show --source --json` prints", &an_object(properties, &["run", "files"], false))
 }
 
 /// What agents used.
@@ -395,6 +519,9 @@ pub(super) fn explanation() -> Value {
         ("path", typed("string", "the path that answered it")),
         ("line", typed("integer", "its line, from 1")),
         ("column", typed("integer", "its column, from 1")),
+        ("end_line", typed("integer", "the line of its end")),
+        ("end_column", typed("integer", "the column behind its end")),
+        ("defaulted", typed("boolean", "whether a default stood in for it")),
         ("scope", or_null("string", "the scope that answered")),
         ("type", or_null("string", "the type of the value; null if there was none")),
         ("value", any("the value")),
@@ -408,6 +535,9 @@ pub(super) fn explanation() -> Value {
         "path",
         "line",
         "column",
+        "end_line",
+        "end_column",
+        "defaulted",
         "scope",
         "type",
         "value",
@@ -423,6 +553,19 @@ pub(super) fn explanation() -> Value {
         ("travel", one_of(["environment", "file", "path"], "how it travels")),
     ];
     let variable = an_object(variable, &["name", "value", "travel"], false);
+    let expression = vec![
+        ("text", typed("string", "all of it as it is written")),
+        ("line", typed("integer", "the line of its beginning, from 1")),
+        ("column", typed("integer", "the column of its beginning, from 1")),
+        ("end_line", typed("integer", "the line of its end")),
+        ("end_column", typed("integer", "the column behind its end")),
+        ("type", or_null("string", "the type of the value; null if there was none")),
+        ("value", any("what it gave")),
+        ("within", or_null("string", "the definition that it stands in")),
+        ("defaulted", typed("boolean", "whether a default stood in for something that it reads")),
+    ];
+    let required: Vec<&str> = expression.iter().map(|(name, _)| *name).collect();
+    let expression = an_object(expression, &required, false);
     let field = vec![
         ("field", typed("string", "the key")),
         ("line", or_null("integer", "its line, from 1")),
@@ -431,14 +574,16 @@ pub(super) fn explanation() -> Value {
         ("explanation", condition_reference()),
         ("variables", listed(variable, "what travelled into shell text")),
         ("references", listed(reference, "what it read")),
+        ("expressions", listed(expression, "the whole of each `${...}`, or of the expression")),
     ];
-    let field = an_object(field, &["field", "line", "column", "value", "references"], false);
+    let field = an_object(field, &["field", "line", "column", "value", "references", "expressions"], false);
     let evaluation = vec![
         ("step", or_null("string", "the label of the step")),
         ("number", or_null("string", "its number among all steps of the file")),
         ("at", typed("string", "which execution of it")),
         ("evaluated", or_null("string", "what was evaluated; null if the step was skipped before")),
         ("attempt", or_null("integer", "which attempt, from 1")),
+        ("attempts_allowed", or_null("integer", "how many attempts there may be in all")),
         ("item_attempt", or_null("integer", "which attempt of its item, from 1")),
         ("kept", kept()),
         ("rerun", typed("boolean", "whether it was running when Threadline was killed")),
@@ -467,6 +612,13 @@ pub(super) fn explanation() -> Value {
 pub(super) fn chain() -> Value {
     let link = vec![
         ("depth", typed("integer", "how many values lie between it and the beginning")),
+        (
+            "kind",
+            one_of(
+                ["value", "control"],
+                "whether the reader was made of it, or it decided that the reader ran",
+            ),
+        ),
         ("reader", typed("string", "who reads the value")),
         ("field", typed("string", "the field that reads it")),
         ("reference", typed("string", "the reference as it is written")),
@@ -475,14 +627,50 @@ pub(super) fn chain() -> Value {
         ("from", maker()),
         ("above", typed("boolean", "whether what follows from it is listed above")),
     ];
-    let required = ["depth", "reader", "field", "reference", "value", "maker", "from", "above"];
+    let required = ["depth", "kind", "reader", "field", "reference", "value", "maker", "from", "above"];
+    let node = vec![
+        ("id", typed("string", "its id in this graph")),
+        (
+            "kind",
+            one_of(["step", "judgement", "items", "context", "input", "exports", "given"], "what it is"),
+        ),
+        ("run", typed("string", "the id of its run")),
+        ("step", typed("string", "the step, with its item")),
+        ("at", typed("string", "which execution of it")),
+        ("event", typed("integer", "the event that recorded it")),
+        ("time", typed("string", "when, RFC 3339, UTC")),
+        ("status", or_null("string", "how the step ended, or the verdict")),
+        ("name", typed("string", "the input, the entry of `context`, or what else gave it")),
+        ("part", typed("string", "the part of it that was read first")),
+    ];
+    let node = an_object(node, &["id", "kind", "run"], false);
+    let edge = vec![
+        ("from", typed("string", "the node that made the value")),
+        ("to", typed("string", "the node that read it")),
+        (
+            "kind",
+            one_of(["value", "control"], "whether it went into what was made, or decided that it was made"),
+        ),
+        ("field", typed("string", "the field that reads it")),
+        ("reference", typed("string", "the reference as it is written")),
+        ("line", or_null("integer", "its line, from 1")),
+        ("column", or_null("integer", "its column, from 1")),
+        ("end_line", or_null("integer", "the line of its end")),
+        ("end_column", or_null("integer", "the column behind its end")),
+        ("type", or_null("string", "the type of the value")),
+        ("value", any("the value")),
+    ];
+    let of_edge: Vec<&str> = edge.iter().map(|(name, _)| *name).collect();
+    let edge = an_object(edge, &of_edge, false);
     let properties = vec![
         ("run", typed("string", "the id of the run")),
         ("name", typed("string", "the name that was asked for, if it is no step")),
         ("value", any("its value")),
         ("chain", listed(an_object(link, &required, false), "every value on the way")),
+        ("nodes", listed(node, "who made or read them, each once")),
+        ("edges", listed(edge, "who read what of whom")),
     ];
-    let body = an_object(properties, &["run", "chain"], false);
+    let body = an_object(properties, &["run", "chain", "nodes", "edges"], false);
     described("What `explain --back --json` and `explain --forward --json` print", &body)
 }
 

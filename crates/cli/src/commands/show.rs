@@ -44,6 +44,12 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     }
     let reader = stored(&call.which)?;
     let history = History::open(&reader, reader.name(&call.which))?;
+    if call.source {
+        return super::show_state::show_source(&history, call.json);
+    }
+    if call.at.is_some() || call.items.is_some() {
+        return super::show_state::show_state(&history, call);
+    }
     if let Some(step) = &call.step {
         return conversations(&history, step, call.json);
     }

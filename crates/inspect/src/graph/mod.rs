@@ -4,18 +4,20 @@ pub mod states;
 mod states_svg;
 mod svg;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use threadline_engine::event::{Output, Status};
-use threadline_engine::replay::output_of;
+use threadline_engine::event::{Address, Output};
 use threadline_flow::model::Action;
-use threadline_flow::plan::{NodeSource, Plan};
+use threadline_flow::plan::{List, NodeSource, Part, Plan};
 use threadline_lang::Value;
 use threadline_lang::diag::words;
 
 use self::states::{LoopDrawing, TakenRoutes};
+pub use self::svg::{DRAWING_STYLE, SvgUse};
 use crate::error::InspectError;
 use crate::history::History;
+use crate::run_state::{RunState, Standing, StandingCounts};
+use crate::timeline::RunTimeline;
 
 /// A drawing of the steps of a workflow and of what each waits for.
 pub struct GraphDrawing {
@@ -31,31 +33,55 @@ pub struct GraphDrawing {
 pub struct DrawnNode {
     /// The label of the step.
     pub label: String,
+    /// Its number in the file.
+    pub number: String,
     /// The kind of its action.
     pub kind: &'static str,
-    /// How it ended, if a run is drawn.
-    pub status: Option<Status>,
-    /// How many of its items ended in which way, if a run is drawn in which a map has ended.
-    pub items: Option<String>,
+    /// The list at the end of the run that it stands in, if it is none of the workflow's own steps.
+    pub part: Option<Part>,
+    /// How it stands, if a run is drawn.
+    pub standing: Option<Standing>,
+    /// How its items stand, if a run is drawn in which they are known.
+    pub items: Option<StandingCounts>,
 }
 
 impl DrawnNode {
-    /// The second line of a box that also says how the step ended. The colour of a map says it.
+    /// The second line of a box that also says how the step ended.
     pub fn kind_and_end(&self) -> String {
-        let end = self.items.as_deref().or(self.status.map(Status::name));
+        let standing = self.standing.filter(|standing| *standing != Standing::NotYet);
+        let end = self.items_text().or_else(|| standing.map(|standing| standing.words().to_owned()));
         end.map_or_else(|| self.kind.to_owned(), |end| format!("{}, {end}", self.kind))
     }
 
     /// The second line of a box whose colour says how the step ended.
     pub fn kind_and_items(&self) -> String {
-        self.items.as_ref().map_or_else(|| self.kind.to_owned(), |items| format!("{}, {items}", self.kind))
+        self.items_text().map_or_else(|| self.kind.to_owned(), |items| format!("{}, {items}", self.kind))
     }
-}
 
-/// How a step of a run ended.
-struct StepEnd {
-    status: Status,
-    items: Option<String>,
+    /// How many of its items ended in which way: `998 of 1000 items, 2 failed`.
+    pub fn items_text(&self) -> Option<String> {
+        let counts = self.items?;
+        let mut text =
+            format!("{} of {}", counts.get(Standing::Completed), words::count(counts.total(), "item"));
+        for standing in [Standing::Failed, Standing::Skipped, Standing::Running, Standing::Retrying] {
+            let count = counts.get(standing);
+            if count > 0 {
+                text.push_str(&format!(", {count} {}", standing.words()));
+            }
+        }
+        Some(text)
+    }
+
+    /// How it ended, if it has.
+    fn end(&self) -> Option<Standing> {
+        let is_end = |standing: &Standing| {
+            matches!(
+                standing,
+                Standing::Completed | Standing::Failed | Standing::Skipped | Standing::Cancelled
+            )
+        };
+        self.standing.filter(is_end)
+    }
 }
 
 /// An arrow from one step to another.
@@ -96,63 +122,60 @@ impl WorkflowDrawing {
     pub fn of_plan(plan: &Plan) -> Self {
         match plan.states {
             Some(_) => Self::Loop(states::drawing(plan, None)),
-            None => Self::Steps(of_plan(plan, &BTreeMap::new())),
+            None => Self::Steps(of_plan(plan, None)),
         }
     }
 
-    /// Draws a run.
+    /// Draws a run as it is now.
     pub fn of_run(history: &History<'_>) -> Result<Self, InspectError> {
-        if history.plan.states.is_some() {
-            let mut path = TakenRoutes::default();
-            history.each(|_, event| {
-                path.take(&history.plan, event);
-                Ok(())
-            })?;
-            return Ok(Self::Loop(states::drawing(&history.plan, Some(&path))));
-        }
-        let mut ends: BTreeMap<usize, StepEnd> = BTreeMap::new();
-        history.each(|_, event| {
-            let is_step = event.at.outermost().is_some_and(|step| step == event.at);
-            let position = event.at.outermost_position(&history.plan).filter(|_| is_step);
-            if let (Some(position), Some(output)) = (position, output_of(event)) {
-                let step = event.at.step(&history.plan).map(|step| &history.plan.steps[step as usize].step);
-                let is_map = step.is_some_and(|step| is_map(&step.action));
-                ends.insert(
-                    position,
-                    StepEnd { status: output.status, items: is_map.then(|| counts_of(output)) },
-                );
-            }
-            Ok(())
-        })?;
-        Ok(Self::Steps(of_plan(&history.plan, &ends)))
+        let timeline = RunTimeline::read(history.reader, &history.info.id, &history.plan)?;
+        Ok(Self::of_state(&timeline, &RunState::now(&timeline)))
     }
 
-    /// The drawing as SVG.
+    /// Draws a run as it was after an event.
+    pub fn of_state(timeline: &RunTimeline, state: &RunState<'_>) -> Self {
+        let plan = &*timeline.plan;
+        if plan.states.is_some() {
+            let routes = TakenRoutes::after(timeline, state.until);
+            return Self::Loop(states::drawing(plan, Some(&routes)));
+        }
+        Self::Steps(of_plan(plan, Some(state)))
+    }
+
+    /// The drawing as a file, which looks right in light and in dark.
     pub fn svg(&self) -> String {
+        self.svg_in(SvgUse::File)
+    }
+
+    /// The drawing for a file or for a page.
+    pub fn svg_in(&self, used: SvgUse) -> String {
         match self {
-            Self::Steps(drawing) => svg::svg(drawing),
-            Self::Loop(drawing) => states_svg::svg(drawing),
+            Self::Steps(drawing) => svg::svg(drawing, used),
+            Self::Loop(drawing) => states_svg::svg(drawing, used),
         }
     }
 }
 
-fn of_plan(plan: &Plan, ends: &BTreeMap<usize, StepEnd>) -> GraphDrawing {
+fn of_plan(plan: &Plan, state: Option<&RunState<'_>>) -> GraphDrawing {
     let list = &plan.lists[0];
-    let nodes = list.steps.iter().enumerate().map(|(at, number)| {
-        let planned = &plan.steps[*number as usize];
-        let end = ends.get(&at);
+    let drawn = |around: &Address, list: &List, at: usize, part: Option<Part>| {
+        let planned = &plan.steps[list.steps[at] as usize];
         let kind = match &planned.step.action {
             Action::ForEach(each) if each.is_map => "map",
             action => action.name().key(),
         };
+        let address = around.child(list, at);
         DrawnNode {
             label: planned.label.to_string(),
+            number: planned.number.to_string(),
             kind,
-            status: end.map(|end| end.status),
-            items: end.and_then(|end| end.items.clone()),
+            part,
+            standing: state.map(|state| state.at(&address).standing),
+            items: state.and_then(|state| state.items_of(&address)),
         }
-    });
-    let nodes: Vec<DrawnNode> = nodes.collect();
+    };
+    let mut nodes: Vec<DrawnNode> =
+        (0..list.steps.len()).map(|at| drawn(&Address::root(), list, at, None)).collect();
     let mut edges = Vec::new();
     for (to, node) in list.graph.iter().flat_map(|graph| &graph.nodes).enumerate() {
         let arrow = |sort: ArrowKind, source: &NodeSource| {
@@ -164,16 +187,23 @@ fn of_plan(plan: &Plan, ends: &BTreeMap<usize, StepEnd>) -> GraphDrawing {
         let waits = node.waits.iter();
         edges.extend(waits.map(|from| arrow(ArrowKind::Waits, &NodeSource { node: *from, branch: None })));
     }
+    let arrow = |(from, to)| DrawnEdge { from, to, sort: ArrowKind::Needs, branch: None, taken: None };
     if list.graph.is_none() {
-        let pairs = (1..nodes.len()).map(|to| (to - 1, to));
-        let arrow = |(from, to)| DrawnEdge { from, to, sort: ArrowKind::Needs, branch: None, taken: None };
-        edges.extend(pairs.map(arrow));
+        edges.extend((1..nodes.len()).map(|to| (to - 1, to)).map(arrow));
+    }
+    // The lists at the end of the run, below each other.
+    for (part, number) in &plan.run_parts {
+        let Some(of_part) = plan.lists.get(*number as usize) else { continue };
+        let first = nodes.len();
+        let around = Address::of_run(*part);
+        nodes.extend((0..of_part.steps.len()).map(|at| drawn(&around, of_part, at, Some(*part))));
+        edges.extend((first + 1..nodes.len()).map(|to| (to - 1, to)).map(arrow));
     }
     for edge in &mut edges {
-        let over = |at: usize| nodes[at].status;
+        let over = |at: usize| nodes[at].end();
         edge.taken = over(edge.from)
             .zip(over(edge.to))
-            .map(|(from, to)| from == Status::Completed && to != Status::Skipped);
+            .map(|(from, to)| from == Standing::Completed && to != Standing::Skipped);
     }
     GraphDrawing { name: plan.workflow.name.to_string(), nodes, edges: distinct(edges) }
 }

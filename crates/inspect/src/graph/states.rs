@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, Event, EventKind, LoopReason};
+use threadline_engine::event::{Address, Event, EventKind, LoopReason, Seq};
 use threadline_engine::machine::Outcome;
 use threadline_engine::rehearsal::{RouteEdge, edges};
 use threadline_flow::model::{Action, Terminal};
 use threadline_flow::plan::Plan;
+
+use crate::timeline::{Happening, RunTimeline};
 
 /// A drawing of a loop.
 pub struct LoopDrawing {
@@ -85,7 +87,33 @@ impl TakenRoutes {
             EventKind::Resumed { .. } => self.standing = None,
             _ => {}
         }
-        let Some(at) = event.at.outermost().filter(|at| at.visit().is_some()) else { return };
+        self.reach(plan, &event.at);
+    }
+
+    /// The routes that a run had taken after an event.
+    pub fn after(timeline: &RunTimeline, until: Seq) -> Self {
+        let mut routes = Self::default();
+        for (_, event) in timeline.events(1, until) {
+            match event.what {
+                Happening::Ends { outcome, by_loop } => {
+                    routes.standing = Some(match (outcome, by_loop) {
+                        (Outcome::Stopped, _) => StatePosition::Stopped,
+                        (Outcome::Failed, false) => StatePosition::Failed,
+                        _ => StatePosition::Ended,
+                    });
+                    continue;
+                }
+                Happening::GoesOn => routes.standing = None,
+                _ => {}
+            }
+            routes.reach(&timeline.plan, &timeline.place(event.place).at);
+        }
+        routes
+    }
+
+    /// Something happened at an address, which may be in another visit than before.
+    fn reach(&mut self, plan: &Plan, at: &Address) {
+        let Some(at) = at.outermost().filter(|at| at.visit().is_some()) else { return };
         let Some(state) = at.outermost_position(plan) else { return };
         if self.last.as_ref().is_some_and(|(_, known)| *known == at) {
             return;

@@ -7,7 +7,7 @@ use threadline_flow::model::Terminal;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::states::{DrawnRoute, DrawnState, LoopDrawing, StatePosition};
-use super::svg::{ARROW, CHARACTER, HEIGHT, IDLE, LayoutRequest, MARGIN, SvgLayout, head, layout, shortened};
+use super::svg::{CHARACTER, HEIGHT, LayoutRequest, MARGIN, SvgLayout, SvgUse, head, layout, shortened};
 use crate::xml::xml;
 
 /// Between two layers is room for the words of ways.
@@ -16,7 +16,7 @@ const GAP: f64 = 64.0;
 /// How far a bow goes out of its state.
 const BOW: f64 = 34.0;
 
-pub(super) fn svg(drawing: &LoopDrawing) -> String {
+pub(super) fn svg(drawing: &LoopDrawing, used: SvgUse) -> String {
     let backward = backward(drawing);
     let layers = layers(drawing, &backward);
     let (straight, bows): (Vec<usize>, Vec<usize>) =
@@ -61,7 +61,7 @@ pub(super) fn svg(drawing: &LoopDrawing) -> String {
     // Words that stand out at the left move everything.
     let left = (MARGIN / 2.0 - words.left).max(0.0);
     let width = placed.width.max(words.right + MARGIN / 2.0) + left;
-    let head = head(&drawing.name, width, placed.height);
+    let head = head(&drawing.name, width, placed.height, used);
     format!("{head}<g transform=\"translate({left:.1} 0)\">\n{out}</g>\n</svg>\n")
 }
 
@@ -218,17 +218,28 @@ impl RoutePorts {
     }
 }
 
-/// The looks of a way: colour, arrow head, width, dashes.
-fn looks(drawing: &LoopDrawing, way: &DrawnRoute) -> (&'static str, &'static str, f64, &'static str) {
+/// The class of a way, and its arrow head.
+fn looks(drawing: &LoopDrawing, way: &DrawnRoute) -> (&'static str, &'static str) {
     if !drawing.of_run {
-        return (ARROW, "arrow", 1.3, "");
+        return ("arrow route", "arrow");
     }
     match way.count {
-        0 => (IDLE, "idle", 1.2, " stroke-dasharray=\"5 4\""),
-        1 => (ARROW, "arrow", 1.6, ""),
-        2..=4 => (ARROW, "arrow", 2.2, ""),
-        _ => (ARROW, "arrow", 2.8, ""),
+        0 => ("arrow route idle never", "idle"),
+        1 => ("arrow route taken", "arrow"),
+        2..=4 => ("arrow route taken taken-2", "arrow"),
+        _ => ("arrow route taken taken-5", "arrow"),
     }
+}
+
+/// What a way is about, as data.
+fn way_data(drawing: &LoopDrawing, way: &DrawnRoute) -> String {
+    let name = |at: usize| xml(&drawing.states[at].name);
+    format!(
+        "data-from=\"{}\" data-to=\"{}\" data-count=\"{}\"",
+        name(way.edge.from),
+        name(way.edge.to),
+        way.count
+    )
 }
 
 #[expect(clippy::too_many_arguments, reason = "each is a thing of its own, and there is one caller")]
@@ -243,7 +254,7 @@ fn line(
     words: &mut StateTexts,
 ) {
     let edge = &drawing.ways[at];
-    let (colour, head, wide, dash) = looks(drawing, edge);
+    let ((class, head), data) = (looks(drawing, edge), way_data(drawing, edge));
     // Downwards, or upwards.
     let side = if back { -1.0 } else { 1.0 };
     let (begin, end) = ports.ends[at];
@@ -268,10 +279,7 @@ fn line(
             let _ = write!(path, "L{x:.1} {y:.1}");
         }
     }
-    let _ = writeln!(
-        out,
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{wide}\"{dash} marker-end=\"url(#{head})\"/>"
-    );
+    let _ = writeln!(out, "<path class=\"{class}\" {data} d=\"{path}\" marker-end=\"url(#{head})\"/>");
     label(drawing, edge, middle, "middle", words);
 }
 
@@ -285,13 +293,13 @@ fn bow_of(
     words: &mut StateTexts,
 ) {
     let edge = &drawing.ways[at];
-    let (colour, head, wide, dash) = looks(drawing, edge);
+    let ((class, head), data) = (looks(drawing, edge), way_data(drawing, edge));
     let (x, y) = placed.points[edge.edge.from];
     let right = x + widths[edge.edge.from] / 2.0;
     let _ = writeln!(
         out,
-        "<path d=\"M{right:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}\" fill=\"none\" stroke=\"{colour}\" \
-         stroke-width=\"{wide}\"{dash} marker-end=\"url(#{head})\"/>",
+        "<path class=\"{class}\" {data} d=\"M{right:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}\" \
+         marker-end=\"url(#{head})\"/>",
         y - 9.0,
         right + BOW,
         y - 22.0,
@@ -314,44 +322,44 @@ fn label(drawing: &LoopDrawing, way: &DrawnRoute, (x, y): (f64, f64), anchor: &s
     words.left = words.left.min(left);
     words.right = words.right.max(left + wide);
     let out = &mut words.text;
-    let colour = if drawing.of_run && way.count == 0 { "#9e9e9e" } else { "#37474f" };
-    // A white edge around the letters, then the letters.
-    for paint in
-        ["stroke=\"white\" stroke-width=\"4\" fill=\"white\"".to_owned(), format!("fill=\"{colour}\"")]
-    {
-        let _ = writeln!(
-            out,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"11\" {paint}>{}</text>",
-            xml(&text)
-        );
-    }
+    let class = if drawing.of_run && way.count == 0 { "word idle" } else { "word" };
+    let _ = writeln!(
+        out,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"11\">{}</text>",
+        xml(&text)
+    );
 }
 
 fn node(drawing: &LoopDrawing, state: &DrawnState, (x, y): (f64, f64), wide: f64, out: &mut String) {
     let live = drawing.is_live(state);
-    let (fill, stroke, text) = match state.terminal {
-        _ if !live => ("#fafafa", "#9e9e9e", "#757575"),
-        _ if state.standing == StatePosition::Failed => ("#fdecea", "#c62828", "#1b1b1b"),
-        Some(Terminal::Success) => ("#e6f4ea", "#2e7d32", "#1b1b1b"),
-        Some(Terminal::Failure) => ("#fdecea", "#c62828", "#1b1b1b"),
-        None if state.standing == StatePosition::Stopped => ("#fff8e1", "#f9a825", "#1b1b1b"),
-        None if drawing.of_run => ("#e8f0fe", "#3367d6", "#1b1b1b"),
-        None => ("white", "#455a64", "#1b1b1b"),
+    let class = match state.terminal {
+        _ if !live => "never",
+        _ if state.standing == StatePosition::Failed => "failed",
+        Some(Terminal::Success) => "good",
+        Some(Terminal::Failure) => "bad",
+        None if state.standing == StatePosition::Stopped => "interrupted",
+        None if drawing.of_run => "visited",
+        None => "state",
     };
-    let dash = if live { "" } else { " stroke-dasharray=\"4 3\"" };
-    let border = if state.standing == StatePosition::Elsewhere { 1.5 } else { 3.0 };
+    let here = if state.standing == StatePosition::Elsewhere { "" } else { " here" };
     let radius = if state.terminal.is_some() { HEIGHT / 2.0 } else { 6.0 };
     let about = below(drawing, state);
     let standing = state.standing.text();
     let title: Vec<&str> =
         [state.name.as_str(), about.as_str(), standing].into_iter().filter(|word| !word.is_empty()).collect();
     let (left, top) = (x - wide / 2.0, y - HEIGHT / 2.0);
-    let _ = write!(out, "<g><title>{}</title>", xml(&title.join(", ")));
+    let name = xml(&state.name);
+    let _ = write!(
+        out,
+        "<g id=\"node-{name}\" class=\"node {class}{here}\" data-step=\"{name}\" data-visits=\"{}\"><title>{}</title>",
+        state.visits,
+        xml(&title.join(", "))
+    );
     if state.is_initial {
         let _ = write!(
             out,
-            "<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"{ARROW}\"/><path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"{ARROW}\" \
-             stroke-width=\"1.3\" marker-end=\"url(#arrow)\"/>",
+            "<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\" class=\"head\"/><path class=\"arrow\" d=\"M{x:.1} {:.1}V{:.1}\" \
+             marker-end=\"url(#arrow)\"/>",
             top - 22.0,
             top - 22.0,
             top - 1.0,
@@ -359,19 +367,18 @@ fn node(drawing: &LoopDrawing, state: &DrawnState, (x, y): (f64, f64), wide: f64
     }
     let _ = write!(
         out,
-        "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{HEIGHT}\" rx=\"{radius}\" fill=\"{fill}\" \
-         stroke=\"{stroke}\" stroke-width=\"{border}\"{dash}/>"
+        "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{HEIGHT}\" rx=\"{radius}\" class=\"box\"/>"
     );
     let name_y = if about.is_empty() { y + 4.5 } else { y - 3.0 };
     let _ = write!(
         out,
-        "<text x=\"{x:.1}\" y=\"{name_y:.1}\" text-anchor=\"middle\" fill=\"{text}\">{}</text>",
+        "<text class=\"name\" x=\"{x:.1}\" y=\"{name_y:.1}\" text-anchor=\"middle\">{}</text>",
         xml(&shortened(&state.name))
     );
     if !about.is_empty() {
         let _ = write!(
             out,
-            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#757575\" font-size=\"10\">{}</text>",
+            "<text class=\"about\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10\">{}</text>",
             y + 12.0,
             xml(&about)
         );

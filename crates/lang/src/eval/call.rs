@@ -48,11 +48,13 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
     #[inline]
     pub(super) fn default_source(&mut self, args: NodeRange) -> Result<ValueOrElements<'a>, Error> {
         let (first, second) = (self.program.list(args)[0], self.program.list(args)[1]);
+        let from = self.session.trace_len();
         match self.source(first) {
-            Ok(ValueOrElements::Value(value)) if value.is_null() => self.source(second),
-            Err(error) if error.is_covered() => self.source(second),
-            found => found,
+            Ok(ValueOrElements::Value(value)) if value.is_null() => self.session.mark_defaulted(from),
+            Err(error) if error.is_covered() => self.session.mark_defaulted(from),
+            found => return found,
         }
+        self.source(second)
     }
 
     #[inline(never)]
@@ -257,6 +259,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
                 span,
                 origin: self.session.origin.as_deref().cloned(),
                 within: self.session.within(),
+                defaulted: false,
             };
             self.session.trace().get_or_insert(&mut Vec::new()).push(resolution);
         }

@@ -24,7 +24,7 @@ pub(crate) use check::check;
 pub use explain::Explanation;
 pub use infer::Inferred;
 pub(crate) use infer::{infer, infer_parts};
-pub use session::{Resolution, Session, Undefined, Warning};
+pub use session::{Resolution, Session, TracedExpression, Undefined, Warning};
 
 /// How deep an evaluation may go, through the nesting of expressions and definitions together.
 pub(crate) const MAX_EVALUATION_DEPTH: u32 = 500;
@@ -112,9 +112,20 @@ impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
 
     /// One reference of a text or value field, under the policy for what has no value.
     pub(crate) fn reference(&mut self, node: NodeId, span: Span) -> Result<Val<'a>, Error> {
-        match self.node(node) {
+        let found = match self.node(node) {
             Ok(value) => Ok(value),
             Err(error) => self.undefined(error, span),
+        };
+        self.trace_whole(span, found.as_deref());
+        found
+    }
+
+    /// Records what a whole reference gave, where that is traced.
+    #[inline]
+    pub(crate) fn trace_whole(&mut self, span: Span, found: Result<&Value, &Error>) {
+        if self.session.traces() {
+            let text = self.program.text(span);
+            self.session.trace_expression(text, span, found.ok().cloned());
         }
     }
 
@@ -215,10 +226,11 @@ impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
     /// `head:-text`: the text stands in for missing, null and empty text.
     #[inline(never)]
     fn or_text(&mut self, head: NodeId, parts: NodeRange) -> Result<Val<'a>, Error> {
+        let from = self.session.trace_len();
         match self.node(head) {
             Ok(value) if !value.is_null() && value.as_str() != Some("") => return Ok(value),
             Err(error) if !error.is_covered() => return Err(error),
-            Ok(_) | Err(_) => {}
+            Ok(_) | Err(_) => self.session.mark_defaulted(from),
         }
         self.text_node(parts)
     }

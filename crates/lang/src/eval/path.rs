@@ -677,6 +677,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             span,
             origin: self.session.origin.as_deref().cloned(),
             within: self.session.within(),
+            defaulted: false,
         };
         if let Some(trace) = self.session.trace() {
             trace.push(resolution);

@@ -84,6 +84,23 @@ pub struct Resolution {
     pub origin: Option<Origin>,
     /// The definition whose value it was read for; none when the text itself reads it.
     pub within: Option<EcoString>,
+    /// Whether it was missing or null and a default stood in for it.
+    pub defaulted: bool,
+}
+
+/// One whole `${...}`, or an expression, and what it gave, as traces show it. Its references are resolutions of their own.
+#[derive(Debug, Clone)]
+pub struct TracedExpression {
+    /// All of it as it is written.
+    pub text: EcoString,
+    /// What it gave; nothing when it has no value.
+    pub value: Option<Value>,
+    /// Where, in the text of the template or expression.
+    pub span: Span,
+    /// The place in the document, when the text stands in one.
+    pub origin: Option<Origin>,
+    /// The definition whose value it is a part of; none when the text itself has it.
+    pub within: Option<EcoString>,
 }
 
 impl Resolution {
@@ -138,6 +155,8 @@ struct Rare {
     warnings: Vec<Warning>,
     placed_warnings: usize,
     trace: Option<Vec<Resolution>>,
+    /// The whole references of the trace.
+    expressions: Vec<TracedExpression>,
     outcomes: Option<Outcomes>,
     patterns: PatternCache,
 }
@@ -202,6 +221,38 @@ impl<'w> Session<'w> {
         self.trace().map(std::mem::take).unwrap_or_default()
     }
 
+    /// The whole references and expressions so far, taken out.
+    pub fn take_expressions(&mut self) -> Vec<TracedExpression> {
+        self.rare.as_mut().map(|rare| std::mem::take(&mut rare.expressions)).unwrap_or_default()
+    }
+
+    /// How many whole references there are so far.
+    pub(crate) fn expressions_len(&self) -> usize {
+        self.rare.as_ref().map_or(0, |rare| rare.expressions.len())
+    }
+
+    /// Records what a whole reference gave. One that is evaluated again says what it gave last.
+    pub(crate) fn trace_expression(&mut self, text: &str, span: Span, value: Option<Value>) {
+        let (origin, within) = (self.origin.as_deref().cloned(), self.within());
+        let made = TracedExpression { text: text.into(), value, span, origin, within };
+        let expressions = &mut self.rare().expressions;
+        let same = |known: &&mut TracedExpression| {
+            (known.span, &known.origin, &known.within) == (made.span, &made.origin, &made.within)
+        };
+        match expressions.last_mut().filter(same) {
+            Some(known) => *known = made,
+            None => expressions.push(made),
+        }
+    }
+
+    /// Says of the resolutions from a position on that a default stood in for what they did not give.
+    pub(super) fn mark_defaulted(&mut self, from: usize) {
+        for made in self.trace().into_iter().flat_map(|trace| trace.iter_mut().skip(from)) {
+            let is_empty = |value: &Value| value.is_null() || value.as_str() == Some("");
+            made.defaulted |= made.value.as_ref().is_none_or(is_empty);
+        }
+    }
+
     /// Of the resolutions from a position on, drops those behind a second one that repeat a reference.
     pub(super) fn drop_repeated(&mut self, from: usize, behind: usize) {
         let Some(trace) = self.trace() else { return };
@@ -222,10 +273,14 @@ impl<'w> Session<'w> {
 
     /// Puts a path before the places that a document gave the resolutions from a position on. Definitions have places
     /// of their own.
-    pub(crate) fn place_trace(&mut self, from: usize, path: &str) {
+    pub(crate) fn place_trace(&mut self, from: usize, expressions_from: usize, path: &str) {
         let made = self.trace().into_iter().flat_map(|trace| trace.iter_mut().skip(from));
         for resolution in made.filter(|made| made.within.is_none()) {
             resolution.origin = resolution.origin.take().map(|origin| origin.below(path));
+        }
+        let wholes = self.rare.iter_mut().flat_map(|rare| rare.expressions.iter_mut().skip(expressions_from));
+        for whole in wholes.filter(|whole| whole.within.is_none()) {
+            whole.origin = whole.origin.take().map(|origin| origin.below(path));
         }
     }
 

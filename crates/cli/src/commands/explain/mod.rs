@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 use anstyle::Style;
 use threadline_engine::event::{Address, Event, EventKind};
 use threadline_engine::replay::{Failed, Fold, output_of};
-use threadline_flow::fields::field_names as names;
 use threadline_inspect::chain::{ChainDirection, Chains};
-use threadline_inspect::explanation::{Readers, explain_steps, readers};
+use threadline_inspect::explanation::{Readers, explain_steps, readers, skipped_steps};
 use threadline_inspect::explanation_json as json;
 use threadline_inspect::target::ExplainTarget;
 use threadline_lang::Value;
@@ -36,7 +35,9 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     let history = History::open(&reader, reader.name(&call.which))?;
     let way =
         if call.back { Some(ChainDirection::Back) } else { call.forward.then_some(ChainDirection::Forward) };
-    let target = if let Some(step) = &call.step {
+    let target = if call.all {
+        ExplainTarget::whole(&history.plan)
+    } else if let Some(step) = &call.step {
         match named(&history, step) {
             Ok(target) => target,
             Err(failure) => return explain_name(&history, call, step, way)?.ok_or(failure),
@@ -52,7 +53,13 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
         let chains = Chains::follow(&history, &target, way)?;
         if call.json {
             let run = history.info.id.as_str();
-            let found = Value::record([("run", run.into()), ("chain", chains.json())]);
+            let (nodes, edges) = chains.graph()?;
+            let found = Value::record([
+                ("run", Value::from(run)),
+                ("chain", chains.json()),
+                ("nodes", nodes),
+                ("edges", edges),
+            ]);
             return super::print(&format!("{}\n", found.to_json(JsonStyle::Compact)));
         }
         return print(&chain::text(&chains, call.full));
@@ -66,6 +73,11 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
         return print(&format!("\n{}", found.next));
     }
     let told = explain_steps(&history, &target)?;
+    if call.json && (call.all || call.step.is_some()) && !told.is_empty() {
+        let (others, skipped) = (readers(&history, &told)?, skipped_steps(&history, &target)?);
+        let value = json::explanation_with_skipped(&history, &told, &others, &skipped)?;
+        return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
+    }
     if told.is_empty() {
         return explain_skipped(&history, call, &target)?
             .map_or_else(|| Err(nothing(&history, call, &target)?), |text| super::print(&text));
@@ -96,11 +108,14 @@ fn explain_name(
     let way = way.unwrap_or(ChainDirection::Back);
     let Some((value, chains)) = Chains::follow_name(history, name, way)? else { return Ok(None) };
     if call.json {
+        let (nodes, edges) = chains.graph()?;
         let explained = Value::record([
             ("run", history.info.id.as_str().into()),
             ("name", name.into()),
             ("value", value),
             ("chain", chains.json()),
+            ("nodes", nodes),
+            ("edges", edges),
         ]);
         return super::print(&format!("{}\n", explained.to_json(JsonStyle::Compact))).map(Some);
     }
@@ -176,34 +191,18 @@ fn explain_skipped(
     call: &ExplainArguments,
     target: &ExplainTarget,
 ) -> Result<Option<String>, CommandFailure> {
-    let mut skipped: BTreeMap<Address, (Event, String)> = BTreeMap::new();
-    let mut take = |fold: &mut Fold, event: &Event| {
-        let step = fold.machine.step_of(&event.at).filter(|step| target.means(&event.at, *step));
-        if let (EventKind::Skipped { output, .. }, Some(_)) = (&event.kind, step) {
-            let reason = output.meta.get(names::REASON).map(ToString::to_string).unwrap_or_default();
-            skipped.insert(event.at.clone(), (event.clone(), reason));
-        }
-        Ok(())
-    };
-    let is_whole = match target.slice(history)? {
-        Some(slice) => history.each_of(&slice, &mut take)?,
-        None => false,
-    };
-    if !is_whole {
-        history.each(&mut take)?;
-    }
+    let skipped = skipped_steps(history, target)?;
     if skipped.is_empty() {
         return Ok(None);
     }
     if call.json {
-        let skipped = skipped.values().map(|(event, reason)| json::skipped(history, event, reason));
-        let explained = json::explanation_of(history, skipped.collect());
+        let explained = json::explanation_with_skipped(history, &[], &Readers::new(), &skipped)?;
         return Ok(Some(format!("{}\n", explained.to_json(JsonStyle::Compact))));
     }
-    let lines = skipped.iter().map(|(at, (event, reason))| {
-        let (name, seq) = (visible(&json::label(history, at)), event.seq);
+    let lines = skipped.iter().map(|(event, reason)| {
+        let (name, seq) = (visible(&json::label(history, &event.at)), event.seq);
         let time = super::history::clock_text(event.time);
-        format!("{name}  step {at}\n  skipped: {}  event {seq}, {time}\n", visible(reason))
+        format!("{name}  step {}\n  skipped: {}  event {seq}, {time}\n", event.at, visible(reason))
     });
     Ok(Some(lines.collect()))
 }

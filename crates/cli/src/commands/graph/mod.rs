@@ -8,8 +8,10 @@ use std::path::Path;
 use threadline_flow::plan::Plan;
 use threadline_inspect::graph::WorkflowDrawing;
 use threadline_inspect::graph::states::{TakenRoutes, drawing};
+use threadline_inspect::timeline::RunTimeline;
 
 use super::history::{History, reader};
+use super::show_state::state_at;
 use super::{print, print_styled};
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::CommandFailure;
@@ -33,13 +35,20 @@ pub(crate) fn graph(call: &GraphArguments) -> Result<(), CommandFailure> {
 fn drawn(call: &GraphArguments) -> Result<WorkflowDrawing, CommandFailure> {
     let path = Path::new(&call.what);
     if call.what == "-" || path.is_file() {
+        if call.at.is_some() {
+            let message = format!("`--at` is about a run, and `{}` is a file", call.what);
+            return Err(CommandFailure::Usage(message));
+        }
         let file = inputs::read_workflow(path)?;
         let (planned, problems) = plan_file(&file);
         let planned = planned.ok_or_else(|| CommandFailure::NotStarted(problem_reports(&file, &problems)))?;
         return Ok(WorkflowDrawing::of_plan(&planned));
     }
     let reader = reader(call.dir.as_deref())?;
-    Ok(WorkflowDrawing::of_run(&History::open(&reader, &call.what)?)?)
+    let history = History::open(&reader, &call.what)?;
+    let timeline = RunTimeline::read(&reader, &history.info.id, &history.plan)?;
+    let state = state_at(&history, &timeline, call.at)?;
+    Ok(WorkflowDrawing::of_state(&timeline, &state))
 }
 
 /// The states of a run as text with the routes it took, if it is the run of a loop.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use threadline_engine::event::Status;
 
 use threadline_inspect::graph::{ArrowKind, DrawnEdge, GraphDrawing, order};
+use threadline_inspect::run_state::Standing;
 
 use crate::table::Table;
 
@@ -17,22 +17,23 @@ pub(super) fn text(drawing: &GraphDrawing) -> String {
     for edge in &drawing.edges {
         into.entry(edge.to).or_default().push(edge);
     }
-    let ran = drawing.nodes.iter().any(|node| node.status.is_some());
+    let ran = drawing.nodes.iter().any(|node| node.standing.is_some());
     let has_items = drawing.nodes.iter().any(|node| node.items.is_some());
     for at in order(drawing) {
         let node = &drawing.nodes[at];
         let plain = |text: &str| (Style::new(), text.to_owned());
         let mut cells = vec![plain(&node.label), plain(node.kind)];
         if ran {
-            cells.push(plain(node.status.map_or("did not run", Status::name)));
+            let standing = node.standing.filter(|standing| *standing != Standing::NotYet);
+            cells.push(plain(standing.map_or("did not run", Standing::words)));
         }
         if has_items {
-            cells.push(plain(node.items.as_deref().unwrap_or_default()));
+            cells.push(plain(&node.items_text().unwrap_or_default()));
         }
         let sources = into.get(&at).into_iter().flatten().map(|edge| source(drawing, edge));
         let sources: Vec<String> = sources.collect();
         cells.push(plain(&if sources.is_empty() {
-            String::new()
+            node.part.map_or(String::new(), |part| format!("({})", part.key()))
         } else {
             format!("← {}", sources.join(", "))
         }));
@@ -53,8 +54,8 @@ fn source(drawing: &GraphDrawing, edge: &DrawnEdge) -> String {
 }
 
 /// The class of a node in a drawing, by how it ended.
-fn class(status: Option<Status>) -> &'static str {
-    status.map_or("waiting", Status::name)
+fn class(standing: Option<Standing>) -> &'static str {
+    standing.filter(|standing| *standing != Standing::NotYet).map_or("waiting", Standing::name)
 }
 
 /// The drawing for Mermaid.
@@ -73,17 +74,19 @@ pub(super) fn mermaid(drawing: &GraphDrawing) -> String {
         let _ = writeln!(out, "  n{} {line}{label} n{}", edge.from, edge.to);
     }
     let styles = [
-        (Status::Completed, "fill:#e6f4ea,stroke:#2e7d32"),
-        (Status::Failed, "fill:#fdecea,stroke:#c62828,stroke-width:2px"),
-        (Status::Skipped, "fill:#f5f5f5,stroke:#9e9e9e,stroke-dasharray:4,color:#757575"),
-        (Status::Cancelled, "fill:#fff8e1,stroke:#f9a825"),
+        (Standing::Completed, "fill:#e6f4ea,stroke:#2e7d32"),
+        (Standing::Failed, "fill:#fdecea,stroke:#c62828,stroke-width:2px"),
+        (Standing::Skipped, "fill:#f5f5f5,stroke:#9e9e9e,stroke-dasharray:4,color:#757575"),
+        (Standing::Cancelled, "fill:#fff8e1,stroke:#f9a825"),
+        (Standing::Running, "fill:#e8f0fe,stroke:#3367d6"),
+        (Standing::Retrying, "fill:#fff8e1,stroke:#f9a825"),
     ];
     for (status, style) in styles {
         let of_status: Vec<String> = drawing
             .nodes
             .iter()
             .enumerate()
-            .filter(|(_, node)| node.status == Some(status))
+            .filter(|(_, node)| node.standing == Some(status))
             .map(|(at, _)| format!("n{at}"))
             .collect();
         if !of_status.is_empty() {
@@ -106,16 +109,17 @@ pub(super) fn dot(drawing: &GraphDrawing) -> String {
     out.push_str("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n");
     for (at, node) in drawing.nodes.iter().enumerate() {
         let shape = if node.kind == "condition" { ", shape=diamond" } else { "" };
-        let colours = match node.status {
-            Some(Status::Completed) => ", color=\"#2e7d32\", fillcolor=\"#e6f4ea\"",
-            Some(Status::Failed) => ", color=\"#c62828\", fillcolor=\"#fdecea\", penwidth=2",
-            Some(Status::Skipped) => ", color=\"#9e9e9e\", fontcolor=\"#757575\", style=\"rounded,dashed\"",
-            Some(Status::Cancelled) => ", color=\"#f9a825\", fillcolor=\"#fff8e1\"",
-            None => "",
+        let colours = match node.standing {
+            Some(Standing::Completed) => ", color=\"#2e7d32\", fillcolor=\"#e6f4ea\"",
+            Some(Standing::Failed) => ", color=\"#c62828\", fillcolor=\"#fdecea\", penwidth=2",
+            Some(Standing::Skipped) => ", color=\"#9e9e9e\", fontcolor=\"#757575\", style=\"rounded,dashed\"",
+            Some(Standing::Cancelled | Standing::Retrying) => ", color=\"#f9a825\", fillcolor=\"#fff8e1\"",
+            Some(Standing::Running) => ", color=\"#3367d6\", fillcolor=\"#e8f0fe\"",
+            Some(Standing::Interrupted | Standing::NotYet) | None => "",
         };
         let label = quoted(&format!("{}\n{}", node.label, node.kind_and_items()));
         let _ =
-            writeln!(out, "  n{at} [label={label}{shape}{colours}, class={}]", quoted(class(node.status)));
+            writeln!(out, "  n{at} [label={label}{shape}{colours}, class={}]", quoted(class(node.standing)));
     }
     for edge in &drawing.edges {
         let mut about = Vec::new();

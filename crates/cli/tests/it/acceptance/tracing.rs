@@ -103,10 +103,10 @@ fn explain_gives_the_values_of_then_after_a_kill_and_a_resume() {
     let run = resumed.wait().well();
     let explained = workflow.command(&["explain", "last", "a", "--json"]).wait().well();
     assert_eq!(explained.stdout.matches("\"evaluated\":\"attempt\"").count(), 2, "{}", explained.stdout);
-    // Bound, and as it was resolved: in both attempts.
+    // Bound, as it was resolved, and as the whole reference gave it: in both attempts.
     assert_eq!(
         explained.stdout.matches(&format!("\"value\":{}", run.value("b"))).count(),
-        4,
+        6,
         "{}",
         explained.stdout
     );

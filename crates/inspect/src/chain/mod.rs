@@ -5,6 +5,9 @@
 //! made of. A chain follows that through loops, items, phases and called runs, in one of the two directions.
 //! A run is only read.
 
+mod control;
+mod graph;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -23,6 +26,7 @@ use crate::error::InspectError;
 use crate::explanation::{StepExplanation, explain_seen};
 use crate::history::History;
 use crate::labels::title;
+use crate::place::TextRange;
 use crate::target::{ExplainTarget, lists_around};
 
 /// The maximum depth of a chain.
@@ -84,6 +88,10 @@ pub struct TracedRead {
     part: Vec<String>,
     /// Whether that part is the value itself, so that a part of it is the same part of the source.
     is_passed_on: bool,
+    /// Whether it decided that the reader ran or did not, and is no part of what the reader left.
+    pub is_control: bool,
+    /// Where the reference stands.
+    pub range: Option<TextRange>,
     /// What it is a part of.
     source: TracedSource,
     /// Who made the source, in words.
@@ -96,6 +104,8 @@ pub struct TracedRead {
 pub struct ChainLink {
     /// How far it is from what was asked for.
     pub depth: usize,
+    /// Who read it.
+    reader: TracedSource,
     /// What was read.
     pub read: TracedRead,
     /// Whether the rest of the chain is shown above.
@@ -129,6 +139,10 @@ struct TracedEvents {
     items: BTreeMap<Address, Vec<(Seq, Seq)>>,
     /// What a phase is made of at its end: its last step, and what its steps captured.
     phases: BTreeMap<Seq, PhaseParts>,
+    /// Attempts that failed and that another one followed.
+    retries: Vec<(Address, Seq)>,
+    /// The judgements on states, with their verdicts.
+    judged: Vec<(Seq, EcoString)>,
     /// Entries of `context` that were evaluated.
     defined: BTreeMap<EcoString, Seq>,
 }
@@ -165,8 +179,12 @@ impl TracedEvents {
                 self.outputs.entry(at.clone()).or_default().push(event.seq);
             }
             EventKind::Unresolved { .. } | EventKind::Skipped { .. } | EventKind::Judged(_) => {
+                if let EventKind::Judged(judged) = &event.kind {
+                    self.judged.push((event.seq, judged.verdict.clone()));
+                }
                 self.outputs.entry(at.clone()).or_default().push(event.seq);
             }
+            kind if control::is_retry(kind) => self.retries.push((at.clone(), event.seq)),
             EventKind::Expanded { count, .. } => self.lists.push((at.clone(), event.seq, *count)),
             EventKind::ItemEnded(_) => {
                 if let Some(Command::EndItem { ending, .. }) = fold.machine.next_of(at) {
@@ -286,15 +304,24 @@ impl<'r> Tracer<'r> {
         run: usize,
         product: &Product,
         part: &[String],
+        with_route: bool,
     ) -> Result<Vec<TracedRead>, InspectError> {
         match product {
-            Product::Output(seq) => self.output_reads(run, *seq, part),
+            Product::Output(seq) => {
+                let mut reads = self.output_reads(run, *seq, part)?;
+                let event = self.runs[run].history.event(*seq)?;
+                if !matches!(event.kind, EventKind::Judged(_)) {
+                    reads.extend(self.control_reads(run, &event.at, *seq, with_route)?);
+                }
+                Ok(reads)
+            }
             Product::Unfinished(at) => {
                 let traced = Rc::clone(&self.runs[run]);
                 let mut reads = Vec::new();
                 for seen in traced.events.seen.get(at).into_iter().flatten() {
                     reads.extend(self.evaluation_reads(run, Some(seen))?);
                 }
+                reads.extend(self.control_reads(run, at, Seq::MAX, with_route)?);
                 Ok(reads)
             }
             Product::Items(seq) => {
@@ -332,7 +359,9 @@ impl<'r> Tracer<'r> {
         if let EventKind::Judged(_) = &event.kind {
             return self.judgement_reads(run, &event, evaluation(Evaluated::Judgement));
         }
-        let mut reads = self.evaluation_reads(run, evaluation(Evaluated::Condition))?;
+        let reads = self.evaluation_reads(run, evaluation(Evaluated::Condition))?;
+        let mut reads: Vec<TracedRead> =
+            reads.into_iter().map(|read| TracedRead { is_control: true, ..read }).collect();
         if matches!(event.kind, EventKind::Skipped { .. }) {
             return Ok(reads);
         }
@@ -475,8 +504,10 @@ impl<'r> Tracer<'r> {
             let field = format!("context.{name}");
             let maker = threadline_engine::view::View::default().maker(&resolution);
             let part = part_of(resolution.origin.as_ref(), &entry.written.origin);
+            let range = traced.history.source().range(resolution.span, resolution.origin.as_ref());
             let read = TracedRead {
                 reader: "context".to_owned(),
+                range: Some(range),
                 ..self.read(run, &field, &resolution, &maker, part)?
             };
             reads.push(read);
@@ -526,6 +557,7 @@ impl<'r> Tracer<'r> {
                     _ => Vec::new(),
                 };
                 let read = self.read(run, &field.name, &reference.resolution, &reference.maker, part)?;
+                let read = TracedRead { range: Some(reference.range), ..read };
                 let reader = if seen.evaluated == Evaluated::Exports {
                     let id = &traced.history.info.id;
                     if run == 0 { "the run".to_owned() } else { format!("run {id}") }
@@ -555,6 +587,8 @@ impl<'r> Tracer<'r> {
             value: resolution.value.clone(),
             part,
             is_passed_on: false,
+            is_control: false,
+            range: None,
             source,
             maker,
             maker_json,
@@ -669,6 +703,8 @@ impl<'r> Tracer<'r> {
             value,
             part,
             is_passed_on: true,
+            is_control: false,
+            range: None,
             source: TracedSource { run, product: Product::Exports, part: Vec::new() },
             maker: String::new(),
             maker_json: Value::NULL,
@@ -902,7 +938,9 @@ impl<'r> Chains<'r> {
     fn follow_steps(&mut self, target: &ExplainTarget, way: ChainDirection) -> Result<(), InspectError> {
         let chains = self;
         let run = Rc::clone(&chains.tracer.runs[0]);
-        for at in run.events.seen.keys() {
+        // What was skipped may have been skipped before anything of it was evaluated.
+        let known: BTreeSet<&Address> = run.events.seen.keys().chain(run.events.outputs.keys()).collect();
+        for at in known {
             if !at.step(&run.history.plan).is_some_and(|step| target.means(at, step)) {
                 continue;
             }
@@ -979,7 +1017,7 @@ impl<'r> Chains<'r> {
         let mut readers: BTreeMap<(usize, Product), Vec<(TracedSource, TracedRead)>> = BTreeMap::new();
         if way == ChainDirection::Forward {
             for (run, product) in tracer.products()? {
-                for read in tracer.reads(run, &product, &[])? {
+                for read in tracer.reads(run, &product, &[], true)? {
                     let reader = TracedSource { run, product: product.clone(), part: read.part.clone() };
                     let key = (read.source.run, read.source.product.clone());
                     readers.entry(key).or_default().push((reader, read));
@@ -1007,16 +1045,16 @@ impl<'r> Chains<'r> {
         if self.is_full(depth) || !self.followed.insert(source.clone()) {
             return Ok(());
         }
-        let next: Vec<(TracedRead, TracedSource)> = match way {
+        let next: Vec<(TracedSource, TracedRead, TracedSource)> = match way {
             ChainDirection::Back => {
-                let reads = self.tracer.reads(source.run, &source.product, &source.part)?;
+                let reads = self.tracer.reads(source.run, &source.product, &source.part, depth == 0)?;
                 let of_part = reads.into_iter().filter(|read| overlap(&read.part, &source.part));
                 let named =
                     of_part.filter(|read| target.is_none_or(|target| target.means_field(&read.field)));
                 named
                     .map(|read| {
                         let next = read.source_of(source);
-                        (read, next)
+                        (source.clone(), read, next)
                     })
                     .collect()
             }
@@ -1024,15 +1062,18 @@ impl<'r> Chains<'r> {
                 let key = (source.run, source.product.clone());
                 let readers = self.readers.get(&key).into_iter().flatten();
                 let of_part = readers.filter(|(_, read)| overlap(&read.source.part, &source.part));
-                of_part.map(|(reader, read)| (read.clone(), read.part_of_reader(reader, source))).collect()
+                let next = |(reader, read): &(TracedSource, TracedRead)| {
+                    (reader.clone(), read.clone(), read.part_of_reader(reader, source))
+                };
+                of_part.map(next).collect()
             }
         };
-        for (read, next) in next {
+        for (reader, read, next) in next {
             if self.is_full(depth) {
                 break;
             }
             let shown = self.followed.contains(&next) && !matches!(next.product, Product::Given(_));
-            self.links.push(ChainLink { depth, read, shown });
+            self.links.push(ChainLink { depth, reader, read, shown });
             if !shown {
                 self.go(&next, None, way, depth + 1)?;
             }
@@ -1048,9 +1089,11 @@ impl<'r> Chains<'r> {
     /// The chains as JSON: the links, each with its depth.
     pub fn json(&self) -> Value {
         let links = self.links.iter().map(|link| {
-            let TracedRead { reader, field, reference, value, maker, maker_json, .. } = &link.read;
+            let TracedRead { reader, field, reference, value, maker, maker_json, is_control, .. } =
+                &link.read;
             Value::record([
                 ("depth", link.depth.into()),
+                ("kind", if *is_control { "control" } else { "value" }.into()),
                 ("reader", reader.as_str().into()),
                 ("field", field.as_str().into()),
                 ("reference", reference.as_str().into()),

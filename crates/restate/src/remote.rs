@@ -370,7 +370,8 @@ impl Remote {
             ));
         }
         let (root, run) = (&act.surroundings.root, act.started.as_str());
-        let (name, at) = (act_key(act, 0), act.key.at.as_str());
+        let first = Inquiry::new(act.once, act.repeats).key(act.run.as_str(), act.key);
+        let (name, at) = (plain_key(act.run.as_str(), &first), act.key.at.as_str());
         let made = self.patiently(watch, || match sent.change(root, run, (&name, at), &done.change) {
             Ok(()) => Ok(Ok(())),
             Err(ApplyError::Store(error)) => Err(error),

@@ -39,7 +39,7 @@ impl SharedKey {
         Self::of_bytes(found.as_bytes()).map_err(|why| format!("the key in the variable `{name}` {why}"))
     }
 
-    fn of_bytes(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Result<Self, String> {
         let key = bytes.trim_ascii();
         if key.len() < SHORTEST {
             return Err(format!("has {} bytes, and must have at least {SHORTEST}", key.len()));

@@ -5,6 +5,7 @@
 //! name: whoever can write into the blob store and has no key can remove a run, and make none.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use threadline_lang::Value;
 use threadline_store::{Hash, RunId, SegmentCreation, SegmentError, SegmentNumber, SegmentStore};
@@ -33,15 +34,6 @@ pub struct BlobSegments {
     run: RunId,
 }
 
-/// A run that has segments in a blob store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptRun {
-    /// Its id.
-    pub run: RunId,
-    /// How long ago its first segment was made.
-    pub age: std::time::Duration,
-}
-
 /// Whether there can be runs at a URL: a folder that is not there has none, and looking does not make it.
 pub fn can_have_runs(url: &str) -> bool {
     let folder = Url::parse(url).ok().filter(|url| url.scheme() == "file");
@@ -49,17 +41,16 @@ pub fn can_have_runs(url: &str) -> bool {
 }
 
 /// The runs that have segments, the newest first.
-pub fn kept_runs(blobs: &BlobStore) -> Result<Vec<KeptRun>, BlobError> {
-    let found = blobs.list(INDEX)?;
-    let mut runs: Vec<KeptRun> = found
-        .into_iter()
+pub fn kept_runs(blobs: &BlobStore) -> Result<Vec<RunId>, BlobError> {
+    let found = blobs.list(INDEX)?.into_iter();
+    let mut runs: Vec<(Duration, RunId)> = found
         .filter_map(|blob| {
             let run = RunId::new(blob.name.strip_prefix(INDEX)?.strip_prefix('/')?).ok()?;
-            Some(KeptRun { run, age: blob.age })
+            Some((blob.age, run))
         })
         .collect();
-    runs.sort_by(|one, two| (one.age, &one.run).cmp(&(two.age, &two.run)));
-    Ok(runs)
+    runs.sort();
+    Ok(runs.into_iter().map(|(_, run)| run).collect())
 }
 
 impl BlobSegments {
@@ -86,14 +77,13 @@ impl BlobSegments {
     }
 
     /// What is signed: the name as well, so that nothing stands for something else.
-    fn signature(&self, name: &str, bytes: &[u8]) -> String {
+    fn signed_text(name: &str, bytes: &[u8]) -> String {
         let hash = blake3::hash(bytes).to_hex();
-        let said = Value::record([("name", name.into()), ("hash", hash.as_str().into())]);
-        self.key.sign(wire::json(&said).as_bytes())
+        wire::json(&Value::record([("name", name.into()), ("hash", hash.as_str().into())]))
     }
 
     fn create_signed(&self, name: &str, bytes: &[u8]) -> Result<Creation, BlobError> {
-        let mut signed = self.signature(name, bytes).into_bytes();
+        let mut signed = self.key.sign(Self::signed_text(name, bytes).as_bytes()).into_bytes();
         signed.extend_from_slice(bytes);
         self.blobs.create(name, signed)
     }
@@ -109,10 +99,12 @@ impl BlobSegments {
             return Err(wrong());
         }
         let bytes = signed.split_off(SIGNATURE);
-        if signed != self.signature(name, &bytes).as_bytes() {
-            return Err(wrong());
+        let signature = std::str::from_utf8(&signed).map_err(|_| wrong())?;
+        if self.key.has_signed(Self::signed_text(name, &bytes).as_bytes(), signature) {
+            Ok(Some(bytes))
+        } else {
+            Err(wrong())
         }
-        Ok(Some(bytes))
     }
 }
 

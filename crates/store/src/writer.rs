@@ -88,9 +88,10 @@ impl JournalWriter {
         #[cfg(feature = "testing")]
         self.faults.before_commit()?;
         let replica = locked(&self.replica).clone();
-        let _was_shipped = replica.map_or(Ok(false), |replica| replica.ship(group))?;
-        #[cfg(feature = "testing")]
-        if _was_shipped {
+        if let Some(replica) = replica
+            && replica.ship(group)?
+        {
+            #[cfg(feature = "testing")]
             self.faults.after_shipping()?;
         }
         let spool_folder = self.spool_folder.as_deref();

@@ -55,7 +55,7 @@ pub(super) fn stored(which: &StoredRunArguments) -> Result<StoredRuns, CommandFa
     };
     let run = runs.find(&which.run)?;
     let store = runs.open_cache()?;
-    let kept = KeptRun { run, store, runs };
+    let kept = KeptRun { runs, store, run };
     let stored = StoredRuns { reader: kept.store.reader().clone(), kept: Some(kept) };
     stored.refresh()?;
     stored.tell_failure()?;
@@ -177,7 +177,11 @@ mod built {
     use threadline_restate::worker::CoordinatorCommand;
     use threadline_store::{SegmentStore, Seq};
 
-    use super::*;
+    use super::{
+        Arc, CommandFailure, KeptArguments, KeySource, POLL_ELSEWHERE, Path, PathBuf, RemoteService, Report,
+        RunId, SegmentEnd, Store, StoreError, cache_folder, history, import, key_source, of_store,
+        without_key,
+    };
     use crate::arguments::WorkerArguments;
 
     pub(super) fn machine_name() -> String {
@@ -267,8 +271,7 @@ mod built {
 
         /// All of them, the newest first.
         pub(crate) fn all(&self) -> Result<Vec<RunId>, CommandFailure> {
-            let found = kept_runs(&self.blobs).map_err(|error| of_blobs(&error))?;
-            Ok(found.into_iter().map(|kept| kept.run).collect())
+            kept_runs(&self.blobs).map_err(|error| of_blobs(&error))
         }
 
         /// The run with this id or prefix, or the newest by `last`. That of a called run names the run that it is a part
@@ -357,7 +360,6 @@ mod built {
     /// The command with which a worker drives a run.
     pub(crate) fn coordinator(call: &WorkerArguments, project: &Path) -> CoordinatorCommand {
         let (key, blobs, project) = (call.key.clone(), call.blobs.clone(), project.to_owned());
-        let journals = threadline_restate::worker::coordinator_folder();
         Arc::new(move |run: &DetachedRun| {
             let mut command = std::process::Command::new(std::env::current_exe()?);
             command.arg("resume").arg(run.run.as_str());
@@ -368,7 +370,7 @@ mod built {
                 (None, None) => &mut command,
             };
             command.arg("--dir").arg(&project);
-            command.arg("--journal").arg(journals.join(run.run.as_str()));
+            command.arg("--journal").arg(threadline_restate::worker::coordinator_journal(&run.run));
             command.args(["--since", &run.since.to_string()]);
             if run.failed {
                 command.arg("--failed");
@@ -384,7 +386,7 @@ mod built {
 
     use threadline_store::{SegmentStore, Seq};
 
-    use super::*;
+    use super::{Arc, CommandFailure, KeptArguments, PathBuf, RemoteService, RunId, SegmentEnd, Store};
     use crate::commands::elsewhere::not_built;
 
     pub(super) fn machine_name() -> String {

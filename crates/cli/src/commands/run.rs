@@ -8,6 +8,7 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::event::{Address, Event, EventKind, ExchangeMode, LoopReason, RunStarted};
 use threadline_engine::machine::{BudgetReached, Outcome, Stage};
+use threadline_engine::replay::Fold;
 use threadline_engine::view::RunNames;
 use threadline_flow::files::USER_AGENTS;
 use threadline_flow::model::{BudgetKey, OnCrash};
@@ -299,10 +300,13 @@ pub(super) fn go_on(
         kept::end_with_worker();
         found = found.with_journal(journal.clone());
     }
+    let given = KeptRuns::of(&call.kept)?;
+    if let Some(given) = given.as_ref().filter(|_| call.detach) {
+        found = found.with_journal(given.cache()?);
+    }
     let store = store_of(&found, StoreUse::Resume, call.watch.trust_store)?;
     let store = Store::open(&store).map_err(|error| of_store(&error))?;
     process::belong_to(store.identity().map_err(|error| of_store(&error))?);
-    let given = KeptRuns::of(&call.kept)?;
     let name = match &given {
         Some(kept) => {
             let run = kept.find(&call.run)?;
@@ -330,6 +334,9 @@ pub(super) fn go_on(
         report::print_note(&format!("run {id} {} after event {since}", history.info.status));
         return if code == 0 { Ok(None) } else { Err(CommandFailure::Shown(code)) };
     }
+    if call.detach {
+        return hand_over_again(call, &history, kept.as_ref()).map(|()| None);
+    }
     let project = return_to(&found, &history.started, &history.plan)?;
     let mode = history.started.exchanges.clone();
     let surroundings = Arc::new(surroundings_of(&history.plan, &project, secret_reading(mode.as_ref()))?);
@@ -341,46 +348,7 @@ pub(super) fn go_on(
         progress.take(&history.plan, event);
         Ok(())
     })?;
-    let (stage, let_fail) = (fold.machine.stage(), fold.machine.has_tolerated_failures());
-    match stage {
-        Stage::Ended(Outcome::Completed) if call.failed && !let_fail => {
-            print(&format!("no item of run {id} failed, there is nothing to do again\n"))?;
-            return Ok(None);
-        }
-        Stage::Ended(Outcome::Completed) if !call.failed => {
-            let failed = progress.failed.len();
-            if let_fail {
-                report::print_note(&format!(
-                    "{} failed; `threadline resume {id} --failed` does {} again",
-                    words::count(failed, "item"),
-                    if failed == 1 { "it" } else { "them" }
-                ));
-            }
-            print(&format!("run {id} is completed, there is nothing to resume\n"))?;
-            return Ok(None);
-        }
-        Stage::Ended(Outcome::Failed) if let Some(state) = fold.machine.failed_terminal() => {
-            print(&format!("run {id} has ended in `{state}`, a failure: there is nothing to resume\n"))?;
-            let file = &history.started.file;
-            report::print_note(&format!("`threadline run {file}` starts a new run"));
-            return Err(CommandFailure::Shown(1));
-        }
-        Stage::Ended(Outcome::Failed) if call.failed && progress.failed.is_empty() => {
-            print(&format!(
-                "no item of run {id} failed; `threadline resume {id}` tries the step that failed again\n"
-            ))?;
-            return Ok(None);
-        }
-        _ => {}
-    }
-    if call.detach {
-        let Some(kept) = &kept else {
-            let message = "`--detach` is about a run whose journal is kept in a blob store";
-            return Err(CommandFailure::Usage(message.to_owned()));
-        };
-        refuse_locks(&history.plan)?;
-        kept.hand_over(lease.run(), history.info.events, call.failed)?;
-        tell_handed_over(&id, kept)?;
+    if has_nothing_left(call, &history, &fold, &progress)? {
         return Ok(None);
     }
     let budgets = super::budget::changes(&history.plan, &call.budget)?;
@@ -423,6 +391,72 @@ pub(super) fn go_on(
     let resumption = Resumption { failed: call.failed, budgets, jobs };
     let stopped = launch.drive(|setup| driver::resume(setup, fold.machine, context, resumption));
     Ok(Some(StartedRun { store, id, stopped }))
+}
+
+/// Says so where nothing of a run is left to do.
+fn has_nothing_left(
+    call: &ResumeArguments,
+    history: &History<'_>,
+    fold: &Fold,
+    progress: &Progress,
+) -> Result<bool, CommandFailure> {
+    let id = &history.info.id;
+    let (stage, let_fail) = (fold.machine.stage(), fold.machine.has_tolerated_failures());
+    match stage {
+        Stage::Ended(Outcome::Completed) if call.failed && !let_fail => {
+            print(&format!("no item of run {id} failed, there is nothing to do again\n"))?;
+            return Ok(true);
+        }
+        Stage::Ended(Outcome::Completed) if !call.failed => {
+            let failed = progress.failed.len();
+            if let_fail {
+                report::print_note(&format!(
+                    "{} failed; `threadline resume {id} --failed` does {} again",
+                    words::count(failed, "item"),
+                    if failed == 1 { "it" } else { "them" }
+                ));
+            }
+            print(&format!("run {id} is completed, there is nothing to resume\n"))?;
+            return Ok(true);
+        }
+        Stage::Ended(Outcome::Failed) if let Some(state) = fold.machine.failed_terminal() => {
+            print(&format!("run {id} has ended in `{state}`, a failure: there is nothing to resume\n"))?;
+            let file = &history.started.file;
+            report::print_note(&format!("`threadline run {file}` starts a new run"));
+            return Err(CommandFailure::Shown(1));
+        }
+        Stage::Ended(Outcome::Failed) if call.failed && progress.failed.is_empty() => {
+            print(&format!(
+                "no item of run {id} failed; `threadline resume {id}` tries the step that failed again\n"
+            ))?;
+            return Ok(true);
+        }
+        _ => {}
+    }
+    Ok(false)
+}
+
+/// Hands a run over to workers that has stopped.
+fn hand_over_again(
+    call: &ResumeArguments,
+    history: &History<'_>,
+    kept: Option<&KeptRuns>,
+) -> Result<(), CommandFailure> {
+    let Some(kept) = kept else {
+        let message = "`--detach` is about a run whose journal is kept in a blob store";
+        return Err(CommandFailure::Usage(message.to_owned()));
+    };
+    refuse_locks(&history.plan)?;
+    let mut progress = Progress::default();
+    let fold = history.each(|_, event| {
+        progress.take(&history.plan, event);
+        Ok(())
+    })?;
+    if has_nothing_left(call, history, &fold, &progress)? {
+        return Ok(());
+    }
+    kept.hand_over(&history.info.id, history.info.events, call.failed)?;
+    tell_handed_over(history.info.id.as_str(), kept)
 }
 
 /// The exit code of a run that has this status, if it stopped.

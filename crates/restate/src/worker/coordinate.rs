@@ -19,6 +19,7 @@ use restate_sdk::prelude::{
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::sync::oneshot;
 
+use super::coordinator_journal;
 use crate::detached::{DetachedEnd, DetachedRun, WORKFLOW, verified_stop};
 use crate::key::SharedKey;
 
@@ -35,7 +36,7 @@ const INTERRUPTED: i32 = 130;
 /// The pauses before a coordinator is started again that was killed or could not begin, and for how long that is tried.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// So much of what a coordinator said last is remembered.
 const SAID: u64 = 2_000;
@@ -65,7 +66,9 @@ impl ThreadlineRun {
         let driven = ctx.run(move || async move {
             let end = match request {
                 Ok(run) => drive(of_run, command, run).await,
-                Err(why) => Ended { code: NOT_STARTED, said: format!("the worker refuses it: {why}") },
+                Err(why) => {
+                    CoordinatorEnd { code: NOT_STARTED, said: format!("the worker refuses it: {why}") }
+                }
             };
             let end = DetachedEnd { code: end.code.into(), worker: name, said: end.said };
             Ok(end.text().into_bytes())
@@ -76,10 +79,10 @@ impl ThreadlineRun {
         let (stop, now) = (ctx.promise::<bool>(STOP), ctx.promise::<bool>(STOP_NOW));
         let wishes = async {
             let asked = stop.await;
-            state.ask(Request::Stop);
+            state.ask(Wish::Stop);
             asked?;
             let asked = now.await;
-            state.ask(Request::Now);
+            state.ask(Wish::Now);
             asked?;
             // What is wanted more is said by nobody.
             std::future::pending::<Result<(), TerminalError>>().await
@@ -114,7 +117,7 @@ impl ThreadlineRun {
 
 /// What somebody wants of a coordinator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-enum Request {
+enum Wish {
     #[default]
     GoOn,
     /// Running steps finish.
@@ -131,7 +134,7 @@ struct Coordinator(Mutex<CoordinatorState>);
 
 #[derive(Default)]
 struct CoordinatorState {
-    wanted: Request,
+    wanted: Wish,
     /// Its process, as long as nobody has waited for it.
     process: Option<Pid>,
 }
@@ -141,7 +144,7 @@ impl Coordinator {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, wanted: Request) {
+    fn ask(&self, wanted: Wish) {
         let mut state = self.state();
         let before = state.wanted;
         if wanted <= before {
@@ -157,24 +160,24 @@ impl Coordinator {
         let mut state = self.state();
         state.process = process;
         if let Some(process) = process {
-            signal(process, Request::GoOn, state.wanted);
+            signal(process, Wish::GoOn, state.wanted);
         }
     }
 }
 
 /// The first signal means that nothing new begins, the second that what runs ends.
-fn signal(process: Pid, before: Request, wanted: Request) {
+fn signal(process: Pid, before: Wish, wanted: Wish) {
     let send = |signal| {
         // It has not been waited for, so the number is its own.
         let _ = kill_process(process, signal);
     };
-    if wanted == Request::Kill {
+    if wanted == Wish::Kill {
         return send(Signal::KILL);
     }
-    if before < Request::Stop && wanted >= Request::Stop {
+    if before < Wish::Stop && wanted >= Wish::Stop {
         send(Signal::TERM);
     }
-    if wanted >= Request::Now {
+    if wanted >= Wish::Now {
         // Another one, because two of the same at once would be one.
         send(Signal::INT);
     }
@@ -186,32 +189,32 @@ struct KillWhenDropped(Arc<Coordinator>);
 
 impl Drop for KillWhenDropped {
     fn drop(&mut self) {
-        self.0.ask(Request::Kill);
+        self.0.ask(Wish::Kill);
     }
 }
 
 /// How a coordinator ended.
-struct Ended {
+struct CoordinatorEnd {
     code: i32,
     said: String,
 }
 
 /// Drives a run on a thread of its own, which is the parent of the coordinator for as long as that lives.
-async fn drive(state: Arc<Coordinator>, command: CoordinatorCommand, run: DetachedRun) -> Ended {
+async fn drive(state: Arc<Coordinator>, command: CoordinatorCommand, run: DetachedRun) -> CoordinatorEnd {
     let _guard = KillWhenDropped(Arc::clone(&state));
     let (done, ended) = oneshot::channel();
     std::thread::spawn(move || {
         // Nobody may be left who wants it.
         let _ = done.send(supervise(&state, &command, &run));
     });
-    ended.await.unwrap_or_else(|_| Ended {
+    ended.await.unwrap_or_else(|_| CoordinatorEnd {
         code: NOT_STARTED,
         said: "the thread of the coordinator died".to_owned(),
     })
 }
 
 /// Keeps a coordinator running until it ends by itself.
-fn supervise(state: &Coordinator, command: &CoordinatorCommand, run: &DetachedRun) -> Ended {
+fn supervise(state: &Coordinator, command: &CoordinatorCommand, run: &DetachedRun) -> CoordinatorEnd {
     let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
         let tried = Instant::now();
@@ -226,8 +229,13 @@ fn supervise(state: &Coordinator, command: &CoordinatorCommand, run: &DetachedRu
             Some(_) => true,
         };
         // One that is told to stop before it listens is killed by that.
-        if is_over || state.state().wanted != Request::GoOn {
-            return Ended { code: code.unwrap_or(INTERRUPTED), said };
+        let wanted = state.state().wanted;
+        if is_over || wanted != Wish::GoOn {
+            if wanted != Wish::Kill {
+                // All of it is in the blob store; what stays only takes up space.
+                let _ = std::fs::remove_dir_all(coordinator_journal(&run.run));
+            }
+            return CoordinatorEnd { code: code.unwrap_or(INTERRUPTED), said };
         }
         if tried.elapsed() > LONGEST_PAUSE {
             pause = FIRST_PAUSE;

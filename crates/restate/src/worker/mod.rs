@@ -12,7 +12,10 @@ mod supervise;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use threadline_store::RunId;
+
 use crate::key::SharedKey;
+use crate::remote::MEMORY;
 
 pub use coordinate::CoordinatorCommand;
 pub use serve::serve;
@@ -57,9 +60,24 @@ pub fn usual_cache() -> PathBuf {
     caches.unwrap_or_else(std::env::temp_dir).join("threadline-worker")
 }
 
-/// The folder for the journals of runs that workers of this user coordinate on this machine. They can be made anew.
-pub fn coordinator_folder() -> PathBuf {
+/// The folder for the journal of a run that a worker of this user coordinates on this machine. It can be made anew.
+pub fn coordinator_journal(run: &RunId) -> PathBuf {
+    coordinator_journals().join(run.as_str())
+}
+
+fn coordinator_journals() -> PathBuf {
     std::env::temp_dir().join(format!("threadline-coordinators-{}", rustix::process::getuid().as_raw()))
+}
+
+/// Removes journals of runs that went on elsewhere so long ago that nobody brings them back here.
+fn sweep_journals() {
+    for entry in std::fs::read_dir(coordinator_journals()).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|of| of.modified()).ok().and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age > MEMORY) {
+            // What stays only takes up space.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Lets this process end with the worker that started it: another worker goes on with what it does.

@@ -90,6 +90,7 @@ pub fn serve(
             }
         });
     }
+    super::sweep_journals();
     let runs = ThreadlineRun { key: settings.key.clone(), name: settings.name.clone(), command: coordinator };
     runtime.block_on(accept(listener, performer, runs, ended)).map_err(|error| error.to_string())
 }

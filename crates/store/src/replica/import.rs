@@ -21,7 +21,7 @@ impl Store {
     /// [`SegmentEnd::none`]. What is refused leaves the run as far as it was understood.
     pub fn import(&self, run: &RunId, segments: &dyn SegmentStore) -> Result<SegmentEnd, StoreError> {
         let _hold = self.location.hold(run)?;
-        let importing = Import { store: self, run, segments };
+        let importing = RunImport { store: self, run, segments };
         let last = importing.last_number()?;
         let mut end = importing.known(last)?;
         while end.number < last {
@@ -35,13 +35,13 @@ impl Store {
     }
 }
 
-struct Import<'i> {
+struct RunImport<'i> {
     store: &'i Store,
     run: &'i RunId,
     segments: &'i dyn SegmentStore,
 }
 
-impl Import<'_> {
+impl RunImport<'_> {
     fn damaged(&self, what: String) -> StoreError {
         StoreError::DamagedSegments { run: self.run.clone(), what }
     }

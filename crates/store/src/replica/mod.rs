@@ -188,13 +188,13 @@ impl Replica {
     }
 
     /// Creates a segment, unless somebody else has.
-    fn create(&self, number: SegmentNumber, bytes: &[u8]) -> Result<(), CreateError> {
+    fn create(&self, number: SegmentNumber, bytes: &[u8]) -> Result<(), KeepError> {
         match self.segments.create(number, bytes)? {
             SegmentCreation::Created => Ok(()),
             // An attempt that seemed to fail may have made it.
             SegmentCreation::AlreadyThere => match self.segments.read(number)? {
                 Some(found) if found == bytes => Ok(()),
-                Some(found) => Err(CreateError::Fenced(
+                Some(found) => Err(KeepError::Fenced(
                     Segment::read(&found).ok().map(|(segment, _)| segment.writer.into_owned()),
                 )),
                 None => {
@@ -213,13 +213,13 @@ impl Replica {
         open: impl Fn() -> Result<std::fs::File, StoreError>,
     ) -> Result<(), StoreError> {
         self.persist(|| {
-            let mut file = open().map_err(CreateError::Store)?;
+            let mut file = open().map_err(KeepError::Store)?;
             Ok(self.segments.keep_value(hash, length, &mut file)?)
         })
     }
 
     /// Tries until it succeeds, or until somebody gives up.
-    fn persist(&self, keep: impl Fn() -> Result<(), CreateError>) -> Result<(), StoreError> {
+    fn persist(&self, keep: impl Fn() -> Result<(), KeepError>) -> Result<(), StoreError> {
         let (mut pause, mut was_told, since) = (FIRST_PAUSE, false, Instant::now());
         loop {
             let why = match keep() {
@@ -229,15 +229,15 @@ impl Replica {
                     }
                     return Ok(());
                 }
-                Err(CreateError::Fenced(by)) => {
+                Err(KeepError::Fenced(by)) => {
                     (self.watch.tell)(ReplicaNotice::Fenced);
                     return Err(StoreError::Fenced { run: self.run.clone(), by });
                 }
-                Err(CreateError::Store(error)) => return Err(error),
-                Err(CreateError::Segment(SegmentError::Damaged(what))) => {
+                Err(KeepError::Store(error)) => return Err(error),
+                Err(KeepError::Segment(SegmentError::Damaged(what))) => {
                     return Err(StoreError::DamagedSegments { run: self.run.clone(), what });
                 }
-                Err(CreateError::Segment(SegmentError::Unavailable(why))) => why,
+                Err(KeepError::Segment(SegmentError::Unavailable(why))) => why,
             };
             if (self.watch.gives_up)() {
                 return Err(StoreError::ReplicaUnavailable { run: self.run.clone(), why });
@@ -252,14 +252,14 @@ impl Replica {
     }
 }
 
-enum CreateError {
+enum KeepError {
     /// The name of the process that was faster, if its segment says it.
     Fenced(Option<String>),
     Segment(SegmentError),
     Store(StoreError),
 }
 
-impl From<SegmentError> for CreateError {
+impl From<SegmentError> for KeepError {
     fn from(error: SegmentError) -> Self {
         Self::Segment(error)
     }

@@ -85,7 +85,9 @@ impl SegmentWriter {
             SegmentPart::Run(run) => {
                 self.0.push(b'r');
                 let NewRun { id, name, file, started_at } = &**run;
-                [id.as_str(), name, file, started_at].into_iter().for_each(|text| self.text(text));
+                for text in [id.as_str(), name, file, started_at] {
+                    self.text(text);
+                }
             }
             SegmentPart::Events { run, first, events } => {
                 self.0.push(b'e');
@@ -94,9 +96,13 @@ impl SegmentWriter {
                 self.number(events.len() as u64);
                 for (draft, hash) in &**events {
                     let EventDraft { kind, address, time, payload, status } = draft;
-                    [kind, &**address, time, payload].into_iter().for_each(|text| self.text(text));
+                    for text in [kind, &**address, time, payload] {
+                        self.text(text);
+                    }
                     self.0.push(u8::from(status.is_some()));
-                    status.iter().for_each(|status| self.text(status));
+                    if let Some(status) = status {
+                        self.text(status);
+                    }
                     self.hash(hash);
                 }
             }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::cluster::{Cluster, Witness, Worker, until};
 use super::{list, results, signal};
@@ -96,6 +96,20 @@ fn cache(kept: &Kept) -> PathBuf {
     kept.cluster.folder(&format!("cache-{}", COUNT.fetch_add(1, Ordering::Relaxed)))
 }
 
+/// Kills the process that drives a run for a worker, which starts another one.
+fn kill_coordinator(run: &str) {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    for process in processes {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        let pid = process.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
+        if words.contains(&&b"resume"[..]) && words.contains(&run.as_bytes()) {
+            // It may have ended by now.
+            let _ = kill_process(pid.unwrap(), Signal::KILL);
+        }
+    }
+}
+
 fn again(witness: &Witness<'_>) -> usize {
     witness.counts().values().map(|count| count - 1).sum()
 }
@@ -119,6 +133,42 @@ fn a_run_goes_on_when_the_disk_of_its_coordinator_is_lost() {
     println!("{items} items, the disk lost twice: {} begun, {} again", witness.lines(), again(&witness));
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     assert_eq!((again(&witness), results(&kept.project)), (0, items));
+}
+
+#[test]
+fn called_runs_go_on_when_the_disk_is_lost() {
+    let items = if support::is_long() { 60 } else { 16 };
+    let numbers: Vec<String> = (0..items).map(|item| item.to_string()).collect();
+    let workflow = format!(
+        "steps:\n  - foreach: [{}]\n    parallel: 4\n    do:\n      - workflow: child.yaml\n        with: {{n: \"${{item}}\"}}\n",
+        numbers.join(", ")
+    );
+    let Some(kept) = Kept::start("called", &workflow, 4) else { return };
+    let child = "inputs: {n: {type: int}}\nsteps:\n  - shell: \"echo a${inputs.n} >> witness; sleep 0.1; echo one\"\n    on_crash: \
+                 fail\n    capture: one\n  - shell: \"echo b${inputs.n} >> witness; sleep 0.1; echo done-${inputs.n}-${one}\"\n    \
+                 on_crash: fail\n    capture: said\nexports: {said: \"${said}\"}\n";
+    kept.project.write("child.yaml", child.as_bytes());
+    let witness = Witness(&kept.project);
+    let mut run = kept.begin(&["run", "workflow.yaml", "--replicate"]);
+    for _ in 0..2 {
+        let seen = witness.lines();
+        until("more has begun", || witness.lines() > seen + 4 || witness.lines() >= 2 * items);
+        signal(&run, Signal::KILL);
+        run.wait().unwrap();
+        std::fs::remove_dir_all(kept.project.path().join(".threadline")).unwrap();
+        run = kept.begin(&["resume", "last"]);
+    }
+    let ended = run.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    println!(
+        "{items} called runs, the disk lost twice: {} begun, {} again",
+        witness.lines(),
+        again(&witness)
+    );
+    assert_eq!((again(&witness), witness.lines()), (0, 2 * items));
+    // Each called run is there, with what it left.
+    let listed = kept.elsewhere(&cache(&kept), &["runs", "--all", "--json"]);
+    assert_eq!(listed.stdout.matches(r#""status":"completed""#).count(), items + 1, "{}", listed.stdout);
 }
 
 #[test]
@@ -161,7 +211,10 @@ fn a_detached_run_ends_right_though_its_workers_are_killed() {
     for kill in 0..kills {
         let seen = witness.lines();
         until("more items have begun", || witness.lines() > seen + 4 || witness.counts().len() >= items);
-        kept.workers[kill % 2].kill();
+        match kill % 3 {
+            2 => kill_coordinator(&run),
+            worker => kept.workers[worker].kill(),
+        }
     }
     kept.wait_for(&here, &run, "completed");
     println!(

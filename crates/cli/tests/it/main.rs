@@ -33,6 +33,7 @@ mod loops_seen;
 mod machines;
 mod models;
 mod monsters;
+mod older;
 mod partial_reads;
 mod power_loss;
 mod provenance;

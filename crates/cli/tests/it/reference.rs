@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use threadline_flow::checks::Check;
-use threadline_flow::fields::{self, Becomes, FailureKind, OlderSystem, Form, KeyKind, KeySpec, NodeType};
+use threadline_flow::fields::{self, Becomes, FailureKind, Form, KeyKind, KeySpec, NodeType, OlderSystem};
 use threadline_lang::diag::Severity;
 use threadline_lang::func::{FUNCTIONS, Function, FunctionGroup, signature};
 use threadline_lang::value::ops::BinaryOp;
@@ -304,7 +304,8 @@ fn older(system: OlderSystem) -> String {
             Becomes::Without(instead) => format!("a comment, and the run goes without it; {instead}"),
             Becomes::Else(instead) => format!("an error; {instead}"),
         };
-        writeln!(out, "| `{}` | {} | {} |", row.key, row.object.replace('_', " "), here.replace('|', "\\|")).unwrap();
+        writeln!(out, "| `{}` | {} | {} |", row.key, row.object.replace('_', " "), here.replace('|', "\\|"))
+            .unwrap();
     }
     out
 }

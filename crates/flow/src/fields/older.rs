@@ -90,8 +90,9 @@ const FIXES: Becomes = Else(
     "steps of `on_failure` run once, and the step stays failed. To mend and try again, write a loop: `goal:` with \
      `check:` and `fix:`, in a file of its own that the step calls with `workflow:`",
 );
-const NO_GUARD: Becomes =
-    Without("compare the files in a state of its own: `action: git diff --quiet -- PATHS`, with `on_no:` for a change");
+const NO_GUARD: Becomes = Without(
+    "compare the files in a state of its own: `action: git diff --quiet -- PATHS`, with `on_no:` for a change",
+);
 const USE_AGENTS: Becomes = Else(
     "declare an agent with `agents: {NAME: {command: [program, --model, x]}}`, and name it with `agent:`",
 );
@@ -153,7 +154,12 @@ pub static OLDER_KEYS: &[OlderKey] = &[
         ),
     ),
     row(Loop, "workflow", "*_ok", FOR_CHECKER),
-    row(Loop, "workflow", "singleton", Without("write `locks: [name:NAME]`, so that only one run goes on at a time")),
+    row(
+        Loop,
+        "workflow",
+        "singleton",
+        Without("write `locks: [name:NAME]`, so that only one run goes on at a time"),
+    ),
     row(Loop, "workflow", "tamper_guard", NO_GUARD),
     row(Loop, "state", "prepatch_check", NO_GUARD),
     row(Loop, "state", "session_mode", Without("write `thread:` to continue a conversation")),

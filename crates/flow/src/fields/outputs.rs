@@ -668,7 +668,11 @@ pub(crate) const JUDGEMENT_FIELDS: [OutputField; 9] = joined(
 pub fn engine_names() -> [(&'static str, &'static str, &'static [OutputField]); 12] {
     [
         ("workflow", "everywhere", &WORKFLOW_FIELDS),
-        ("run", "`run.dir` everywhere, the others in `on_failure`, `on_success` and `finally` of the workflow", &RUN_FIELDS),
+        (
+            "run",
+            "`run.dir` everywhere, the others in `on_failure`, `on_success` and `finally` of the workflow",
+            &RUN_FIELDS,
+        ),
         ("run.failed[]", "in the same places", &FAILED_STEP_FIELDS),
         ("item", "in the steps of a list, beside the fields of the item", &ITEM_FIELDS),
         ("agent", "in the steps of a map", &ITEM_AGENT_FIELDS),

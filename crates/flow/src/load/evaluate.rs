@@ -217,7 +217,9 @@ impl WorkflowLoader {
     fn warn_of_literal(&mut self, fields: &ObjectFields<'_>, regex: Option<bool>) {
         let Some(place) = fields.get("pattern") else { return };
         let Some(text) = place.node.value.as_str().filter(|_| regex.is_none()) else { return };
-        let has_sign = ["\\b", "\\s", "\\d", "\\w", ".*", ".+", "[0-9", "[a-z", "[A-Z"].iter().any(|sign| text.contains(sign));
+        let has_sign = ["\\b", "\\s", "\\d", "\\w", ".*", ".+", "[0-9", "[a-z", "[A-Z"]
+            .iter()
+            .any(|sign| text.contains(sign));
         let has_choice = text.contains('|') && text.contains('(') && text.contains(')');
         let is_plain = !has_sign && !has_choice && !text.starts_with('^') && !text.ends_with('$');
         if is_plain || threadline_expect::is_pattern(text) {

@@ -14,8 +14,8 @@ use crate::fields::{ActionName, CAPTURED_OUTPUT, ERROR_POLICY, MAP, PHASE, SOURC
 use crate::forms;
 use crate::json_path::JsonPath;
 use crate::model::{
-    Action, Field, Filter, ForEach, ItemPool, OnItemFailure, Phase, PhaseKind, Policy, Shape, SortKey,
-    Setting, Source, SourceFormat, Step,
+    Action, Field, Filter, ForEach, ItemPool, OnItemFailure, Phase, PhaseKind, Policy, Setting, Shape,
+    SortKey, Source, SourceFormat, Step,
 };
 use crate::problem::{self, Problem};
 
@@ -190,7 +190,8 @@ impl WorkflowLoader {
         for step in steps {
             let Action::Shell { text, .. } = &step.action else { continue };
             if ["git commit", "git add"].iter().any(|command| text.value.contains(command)) {
-                let message = "items that run at once share one folder, so a commit of one holds what others wrote";
+                let message =
+                    "items that run at once share one folder, so a commit of one holds what others wrote";
                 let hint = "write `worktree: true` under `map:`, so that each item has a folder and a branch of its own";
                 self.report(Check::SharedFolder.at(text.origin.span, message).hint(hint));
                 return;

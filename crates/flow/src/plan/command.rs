@@ -72,7 +72,8 @@ impl Checker<'_> {
         let environment = self.environment_names(step);
         let scope = self.scope(reader, true);
         let is_plain = |reference: &Embedded| is_plain(reference, &scope);
-        let roots = |name: &str| name == RUN || self.is_root(name) || self.names.find(reader.scope, name).is_some();
+        let roots =
+            |name: &str| name == RUN || self.is_root(name) || self.names.find(reader.scope, name).is_some();
         let literal = |name: &str| {
             if let Some(param) = name.strip_prefix("param.") {
                 return self.literal_param(reader, param);

@@ -1,7 +1,7 @@
 //! Warns about references as other systems write them: `{{ name }}` is text here, and `${{ name }}` an error of the shell.
 
-use threadline_lang::source::TreeNode;
 use threadline_lang::diag::Span;
+use threadline_lang::source::TreeNode;
 use threadline_lang::{ForeignReference, Origin};
 
 use super::check::Checker;
@@ -47,7 +47,8 @@ impl Checker<'_> {
                 if text[..at].ends_with(['$', '\\']) || !is_argument && !is_variable {
                     continue;
                 }
-                let span = place_in(&message.origin, Span::new(at, at + 1 + name.len()), plan.workflow.file.text());
+                let span =
+                    place_in(&message.origin, Span::new(at, at + 1 + name.len()), plan.workflow.file.text());
                 let message = format!("`${name}` is text here: the agent is told it as it is");
                 let hint = if is_variable {
                     format!("name it in `context:`, and write `${{context.{name}}}`")

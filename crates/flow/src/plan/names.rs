@@ -11,13 +11,13 @@ use threadline_lang::{
 };
 
 use super::{ListNumber, Part, Plan, StepNumber};
-use crate::plan::RUN;
 use crate::fields::outputs::{
     ASSERT_OUTPUT_FIELDS, CAPTURED_STATE_FIELDS, ITEM_AGENT_FIELDS, ITEM_FIELDS, JUDGEMENT_FIELDS,
-    LOOP_FIELDS, MAP_FIELDS, META, NodeType, OUTPUT_FIELDS, OutputField, PLAIN_OUTPUT_FIELDS, STATE_FIELDS,
-    RUN_FOLDER, STATE_OUTPUT_FIELDS, WORKFLOW_FIELDS, nullable, types,
+    LOOP_FIELDS, MAP_FIELDS, META, NodeType, OUTPUT_FIELDS, OutputField, PLAIN_OUTPUT_FIELDS, RUN_FOLDER,
+    STATE_FIELDS, STATE_OUTPUT_FIELDS, WORKFLOW_FIELDS, nullable, types,
 };
 use crate::model::{Action, SECRETS_ROOT, Step};
+use crate::plan::RUN;
 
 /// The number of a scope; the run's is 0.
 pub(super) type ScopeNumber = usize;

@@ -60,7 +60,8 @@ fn programs(script: &str, slots: &[Range<usize>]) -> Vec<Program> {
     while let Some(here) = script[at..].find("python").map(|from| at + from) {
         at = here + "python".len();
         let rest = &script[at..];
-        let version = rest.len() - rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == '.').len();
+        let version =
+            rest.len() - rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == '.').len();
         let behind = at + version;
         if slots.iter().any(|slot| slot.contains(&here)) || !begins_command(script, here) {
             continue;
@@ -197,7 +198,11 @@ fn variable_for(script: &str, reference: &str, others: &[Hole]) -> String {
     let end = path.find(|char: char| !char.is_ascii_alphanumeric() && !"._-".contains(char));
     let path = &path[..end.unwrap_or(path.len())];
     let upper = path.to_ascii_uppercase().replace(['.', '-'], "_");
-    let stem = if upper.starts_with(|char: char| char.is_ascii_alphabetic()) { upper } else { format!("VALUE_{upper}") };
+    let stem = if upper.starts_with(|char: char| char.is_ascii_alphabetic()) {
+        upper
+    } else {
+        format!("VALUE_{upper}")
+    };
     let is_taken = |name: &str| script.contains(name) || others.iter().any(|hole| hole.name == name);
     if !is_taken(&stem) {
         return stem;
@@ -376,9 +381,8 @@ mod tests {
             at = script[start..].find('}').map_or(script.len(), |end| start + end + 1);
             slots.push(start..at);
         }
-        let mut fixes = slots
-            .first()
-            .map_or(Vec::new(), |slot| values_from_environment(script, &slots, slot.start));
+        let mut fixes =
+            slots.first().map_or(Vec::new(), |slot| values_from_environment(script, &slots, slot.start));
         fixes.sort_by_key(|fix| fix.span.start);
         let (mut out, mut from) = (String::new(), 0);
         for fix in fixes {
@@ -406,7 +410,10 @@ mod tests {
                 "if V_A=${v.a} python3 - <<EOF\n(f\"{a} \" + __import__(\"os\").environ[\"V_A\"] + f\" {{\")\n# of v.a\nEOF\nthen \
                  :; fi",
             ),
-            ("python3 -c \"f('$A', '${v.a}')\"", "A=\"$A\" V_A=${v.a} python3 -c \"f(__import__('os').environ['A'], __import__('os').environ['V_A'])\""),
+            (
+                "python3 -c \"f('$A', '${v.a}')\"",
+                "A=\"$A\" V_A=${v.a} python3 -c \"f(__import__('os').environ['A'], __import__('os').environ['V_A'])\"",
+            ),
         ] {
             assert_eq!(changed(script), wanted);
         }

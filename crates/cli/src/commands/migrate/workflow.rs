@@ -64,7 +64,12 @@ pub(super) fn migrated(file: &SourceFile) -> Migrated {
             }
         }
     }
-    let left = problems_of(file, &text);
+    let mut left = problems_of(file, &text);
+    let before = problems_of(file, file.own_text());
+    if left.iter().any(Problem::is_error) && !before.iter().any(Problem::is_error) {
+        // What was sound stays so, whatever else could be written otherwise.
+        (text, places, left) = (file.own_text().to_owned(), 0, before);
+    }
     let is_old = |problem: &Problem| {
         problem.is_error()
             || [Check::OldSpelling.id(), Check::IgnoredKey.id(), Check::OldKey.id()].contains(&problem.id)

@@ -8,6 +8,7 @@ use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::value::JsonStyle;
 
 use super::edits::Place;
+use super::outside::{RUN_DIR, declaration, reads};
 use super::{Expander, named, reference};
 use crate::checks::Check;
 use crate::fields::INPUT;
@@ -108,7 +109,25 @@ impl Expander<'_> {
             let declared = self.make_object(vec![declared], span);
             inputs.push(OldInput { name: name.into(), declared, edits: None, is_parameter: false });
         }
+        self.add_undeclared(root, &mut inputs);
         Some(inputs)
+    }
+
+    /// Adds what the file reads without declaring it: it is given on the command line there, too.
+    fn add_undeclared(&mut self, root: &TreeNode, inputs: &mut Vec<OldInput>) {
+        let span = KEYS.iter().find_map(|key| root.entry(key)).map_or(root.span, |entry| entry.node.span);
+        let is_known = |name: &EcoString, inputs: &[OldInput]| {
+            name == RUN_DIR
+                || root.get("context").is_some_and(|context| context.get(name).is_some())
+                || inputs.iter().any(|known| known.name == *name)
+        };
+        for (name, is_required) in reads(root) {
+            if !is_known(&name, inputs) {
+                let (key, value) = declaration(is_required, &name);
+                let declared = self.make_object(vec![made(key, value, span)], span);
+                inputs.push(OldInput { name, declared, edits: None, is_parameter: false });
+            }
+        }
     }
 
     /// A parameter as an input: its type by the word of today, and not required unless it says so.

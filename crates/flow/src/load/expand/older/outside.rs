@@ -16,7 +16,7 @@ use crate::load::expand::without;
 use crate::problem::{Problem, joined};
 
 /// The entry of `context` that is the folder of the run there.
-const RUN_DIR: &str = "run_dir";
+pub(super) const RUN_DIR: &str = "run_dir";
 
 /// The entry of `context` that is the argument of the command line there.
 const ARGUMENT: &str = "input";
@@ -26,7 +26,9 @@ const ARGUMENT: &str = "input";
 enum Outside {
     Folder,
     /// An input; whether it has to be given.
-    Input { is_required: bool },
+    Input {
+        is_required: bool,
+    },
 }
 
 impl Outside {
@@ -48,11 +50,7 @@ impl Expander<'_> {
         {
             return root;
         }
-        let mut read = BTreeMap::new();
-        let about = ["name", "description", "goal", "fragments"];
-        for (_, entry) in root.entries().filter(|(key, _)| !about.contains(key)) {
-            note_reads(&entry.node, &mut read);
-        }
+        let mut read = reads(&root);
         let is_declared = |name: &EcoString| context.is_some_and(|context| context.get(name).is_some());
         read.retain(|name, _| !is_declared(name));
         let fills = |name: &EcoString| self.is_older || [RUN_DIR, ARGUMENT].contains(&name.as_str());
@@ -75,7 +73,9 @@ impl Expander<'_> {
             let message = match kind {
                 Outside::Folder => format!("`context.{name}` is the folder of the run in an older system"),
                 Outside::Input { .. } => {
-                    format!("nothing declares `context.{name}`, which an older system takes from its command line")
+                    format!(
+                        "nothing declares `context.{name}`, which an older system takes from its command line"
+                    )
                 }
             };
             let hint = match kind {
@@ -129,7 +129,9 @@ impl Expander<'_> {
             let Outside::Input { is_required } = kind else { return None };
             let is_new = root.get("inputs").is_none_or(|inputs| inputs.get(name).is_none());
             let (key, value) = declaration(is_required, name);
-            is_new.then(|| format!("{name}: {{{key}: {}}}", value.to_json(threadline_lang::value::JsonStyle::Compact)))
+            is_new.then(|| {
+                format!("{name}: {{{key}: {}}}", value.to_json(threadline_lang::value::JsonStyle::Compact))
+            })
         };
         let inputs: Vec<String> = found.iter().filter_map(|(name, kind)| declared(name, *kind)).collect();
         let context: Vec<String> =
@@ -140,7 +142,9 @@ impl Expander<'_> {
                 continue;
             }
             let own = root.entry(key).filter(|entry| self.is_own(entry.key_span));
-            match own.map(|entry| (entry, entry.node.entries().find(|(_, inner)| self.is_own(inner.key_span)))) {
+            match own
+                .map(|entry| (entry, entry.node.entries().find(|(_, inner)| self.is_own(inner.key_span))))
+            {
                 Some((_, Some((_, first)))) => {
                     edits.push(Place { text: self.file.text(), entry: first }.before(&lines)?);
                 }
@@ -159,11 +163,21 @@ impl Expander<'_> {
     }
 }
 
-fn declaration(is_required: bool, name: &str) -> (&'static str, Value) {
+pub(super) fn declaration(is_required: bool, name: &str) -> (&'static str, Value) {
     match name {
         ARGUMENT => ("default", Value::from("")),
         _ => ("required", Value::from(is_required)),
     }
+}
+
+/// The names of `context` that a file reads, and whether one of them has no default.
+pub(super) fn reads(root: &TreeNode) -> BTreeMap<EcoString, bool> {
+    let mut read = BTreeMap::new();
+    let about = ["name", "description", "goal", "fragments"];
+    for (_, entry) in root.entries().filter(|(key, _)| !about.contains(key)) {
+        note_reads(&entry.node, &mut read);
+    }
+    read
 }
 
 /// Notes the names of `context` that the texts of a node read, and whether one of them has no default.

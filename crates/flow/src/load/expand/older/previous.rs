@@ -67,7 +67,8 @@ impl Expander<'_> {
             let Some((old, ours)) = ROOTS.iter().find(|(old, _)| reference.root == *old) else { continue };
             let at = reference.span.range().start;
             let field = reference.first.as_deref().filter(|first| FIELDS.contains(first));
-            let (Some(field), true) = (field, text.get(at..).is_some_and(|rest| rest.starts_with(old))) else {
+            let (Some(field), true) = (field, text.get(at..).is_some_and(|rest| rest.starts_with(old)))
+            else {
                 continue;
             };
             // Only where blanks may stand before a name: behind the brace.

@@ -43,7 +43,7 @@ pub(crate) fn values_from_environment(script: &str, slots: &[Range<usize>], at: 
         let is_used = edits.iter().any(|(_, used)| used.contains(&at));
         let is_first = holes[..at].iter().all(|before| before.name != hole.name);
         if is_used && is_first {
-            settings.push_str(&format!("{}={} ", hole.name, hole.value));
+            settings.extend([&hole.name, "=", &hole.value, " "]);
         }
     }
     let mut fixes: Vec<Fix> = edits.into_iter().map(|(fix, _)| fix).collect();
@@ -339,7 +339,7 @@ impl ProgramReader<'_> {
                     parts.push(format!("{letters}{quote}{}{quote}", text_of(piece)));
                 }
                 if let Some(hole) = used.get(at) {
-                    parts.push(self.from_environment(&self.holes[*hole].name));
+                    parts.push(self.environment_read(&self.holes[*hole].name));
                 }
             }
             let text = if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(" + ")) };
@@ -349,7 +349,7 @@ impl ProgramReader<'_> {
     }
 
     /// The expression that reads a variable, with the module that the program has by then or one for itself.
-    fn from_environment(&self, name: &str) -> String {
+    fn environment_read(&self, name: &str) -> String {
         let quote = self.program.quote;
         let before = &self.script[self.program.text.start..self.at];
         let margin = |line: &str| line.len() - line.trim_start().len();

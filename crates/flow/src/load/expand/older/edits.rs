@@ -86,10 +86,10 @@ impl Place<'_> {
         let text = match self.indent() {
             Some(indent) if !self.is_json() => {
                 let blanks = " ".repeat(indent);
-                entries.iter().map(|entry| format!("{entry}\n{blanks}")).collect::<String>()
+                format!("{}\n{blanks}", entries.join(&format!("\n{blanks}")))
             }
             _ if self.is_json() => return None,
-            _ => entries.iter().map(|entry| format!("{entry}, ")).collect(),
+            _ => format!("{}, ", entries.join(", ")),
         };
         Some(Fix::new(Span::new(start, start), text))
     }
@@ -104,8 +104,8 @@ impl Place<'_> {
     pub(super) fn block(&self, key: &str, entries: &[String]) -> Option<Fix> {
         let indent = self.indent().filter(|_| self.has_own_lines())?;
         let blanks = " ".repeat(indent + 2);
-        let lines: String = entries.iter().map(|entry| format!("\n{blanks}{entry}")).collect();
-        Some(Fix::new(Span::new(self.start(), self.end()), format!("{key}:{lines}")))
+        let lines = entries.join(&format!("\n{blanks}"));
+        Some(Fix::new(Span::new(self.start(), self.end()), format!("{key}:\n{blanks}{lines}")))
     }
 
     /// Without the entry. A comment behind it stays.

@@ -152,7 +152,7 @@ impl Expander<'_> {
                     edits.push(Place { text: self.file.text(), entry }.block(key, &lines)?);
                 }
                 Some(_) => return None,
-                None => before.push_str(&format!("{key}:\n  {}\n", lines.join("\n  "))),
+                None => before.extend([key, ":\n  ", &lines.join("\n  "), "\n"]),
             }
         }
         if !before.is_empty() {

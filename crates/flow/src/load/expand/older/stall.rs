@@ -63,7 +63,7 @@ fn script(kind: &str, state: &str, evaluate: &TreeNode) -> Option<String> {
         let mut paths = String::new();
         for path in evaluate.get("scope").map_or(&[][..], TreeNode::items) {
             let path = path.value.as_str().filter(|path| !path.contains(['"', '`', '\\']))?;
-            paths.push_str(&format!(" \"{path}\""));
+            paths.extend([" \"", path, "\""]);
         }
         let file = format!("${{run.dir}}/{state}.stall");
         return Some(format!(

@@ -297,6 +297,8 @@ fn claimed(project: &Project, target: &str) -> BTreeSet<String> {
     let text =
         |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let links = chain.get("chain").and_then(Value::as_list).unwrap().iter();
+    // What decided that a step ran is no part of its value.
+    let links = links.filter(|link| text(link, "kind") == "value");
     let makers = links.map(|link| {
         let from = link.get("from").unwrap();
         match text(from, "kind").as_str() {

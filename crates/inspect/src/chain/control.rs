@@ -53,7 +53,8 @@ impl Tracer<'_> {
             }
             for Decision { left, field, reference } in decisions {
                 let read = self.pass_on_output(run, &around, (field, &reference), Vec::new(), left)?;
-                reads.push(TracedRead { is_passed_on: false, ..read });
+                // How it ended decided, and not what it left.
+                reads.push(TracedRead { is_passed_on: false, value: None, ..read });
             }
         }
         Ok(reads.into_iter().map(|read| TracedRead { is_control: true, ..read }).collect())

@@ -12,14 +12,16 @@ use crate::report::visible;
 pub(super) fn text(chains: &Chains<'_>, full: bool) -> String {
     let mut out = String::new();
     for link in &chains.links {
-        let TracedRead { reader, field, reference, value, maker, .. } = &link.read;
-        let value = value.as_ref().map_or("has no value".to_owned(), |value| {
-            let shown = if full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
-            format!("= {shown}")
-        });
+        let TracedRead { reader, field, reference, value, maker, is_control, .. } = &link.read;
+        let found = match value {
+            Some(value) if full => format!(" = {}, from", value.to_json(JsonStyle::Compact)),
+            Some(value) => format!(" = {}, from", excerpt(value)),
+            None if *is_control => ", decided by".to_owned(),
+            None => " has no value, from".to_owned(),
+        };
         let shown = if link.shown { ", which is above" } else { "" };
         let indent = "  ".repeat(link.depth);
-        let line = format!("{reader} {field}: {reference} {value}, from {maker}{shown}");
+        let line = format!("{reader} {field}: {reference}{found} {maker}{shown}");
         // Writing into a text cannot fail.
         let _ = writeln!(out, "{indent}{}", visible(&line));
     }

@@ -260,22 +260,39 @@ impl Files<'_> {
         (plan, problems, deepest + 1)
     }
 
+    /// The name of a called file, and the file where it had to be read to know that name. It may be in the folder above.
+    fn located(
+        &mut self,
+        caller: &SourceFile,
+        path: &Field<EcoString>,
+    ) -> (String, Option<Result<SourceFile, Unread>>) {
+        let name = name_from(caller.name(), &path.value);
+        let is_known =
+            |files: &Self, name: &String| files.known.contains_key(name) || files.chain.contains(name);
+        let Some(above) = name_above(caller.name(), &path.value).filter(|_| !is_known(self, &name)) else {
+            return (name, None);
+        };
+        let own = (self.read)(&name);
+        if own.is_ok() {
+            return (name, Some(own));
+        }
+        let found = if is_known(self, &above) { None } else { Some((self.read)(&above)) };
+        if matches!(found, Some(Err(_))) {
+            return (name, Some(own));
+        }
+        let span = path.origin.span;
+        let written = path.value.strip_suffix(".yaml").filter(|_| !is_written(caller, span, ".yaml"));
+        self.named_above.push(named_from_above(written.unwrap_or(&path.value), span));
+        (above, found)
+    }
+
     fn callee(
         &mut self,
         caller: &SourceFile,
         path: &Field<EcoString>,
     ) -> Result<(Callee, usize), Box<Problem>> {
         let span = path.origin.span;
-        let mut name = name_from(caller.name(), &path.value);
-        if !self.known.contains_key(&name)
-            && let Some(above) = name_above(caller.name(), &path.value)
-            && (self.read)(&name).is_err()
-            && (self.known.contains_key(&above) || (self.read)(&above).is_ok())
-        {
-            let written = path.value.strip_suffix(".yaml").filter(|_| !is_written(caller, span, ".yaml"));
-            self.named_above.push(named_from_above(written.unwrap_or(&path.value), span));
-            name = above;
-        }
+        let (name, file) = self.located(caller, path);
         if let Some(first) = self.chain.iter().position(|on_the_way| *on_the_way == name) {
             let around: Vec<&str> =
                 self.chain[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
@@ -291,7 +308,7 @@ impl Files<'_> {
         if let Some(known) = known {
             return Ok(known);
         }
-        let file = (self.read)(&name).map_err(|unread| {
+        let file = file.unwrap_or_else(|| (self.read)(&name)).map_err(|unread| {
             let (message, hints) = unread.told(&path.value);
             Box::new(hints.into_iter().fold(Check::UnreadableCall.at(span, message), Problem::hint))
         })?;

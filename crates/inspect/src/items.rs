@@ -183,25 +183,26 @@ fn shape(error: &str) -> String {
         if at > 0 && quote.is_none() {
             out.push(' ');
         }
-        let mark = ['"', '\'', '`'].into_iter().find(|mark| word.starts_with(*mark));
-        match (quote, mark) {
-            (Some(open), _) if word.trim_end_matches([',', '.', ':', ';', ')']).ends_with(open) => {
-                quote = None
-            }
-            (Some(_), _) => {}
-            (None, Some(open)) => {
+        let core = word.trim_end_matches([',', '.', ':', ';', ')']);
+        let punctuation = &word[core.len()..];
+        let opened = core.chars().next().filter(|char| ['"', '\'', '`'].contains(char));
+        let open = quote.or(opened);
+        if let Some(open) = open {
+            if quote.is_none() {
                 out.push('…');
-                let closes =
-                    word.len() > 1 && word.trim_end_matches([',', '.', ':', ';', ')']).ends_with(open);
-                quote = (!closes).then_some(open);
             }
-            (None, None) => {
-                // What an exit code or a status is stays.
-                let is_short = word.len() <= 3 && word.chars().all(|char| char.is_ascii_digit());
-                let differs = word.contains(|char: char| char.is_ascii_digit() || char == '/') && !is_short;
-                out.push_str(if differs { "…" } else { word });
+            let closes = core.ends_with(open) && (quote.is_some() || core.len() > 1);
+            quote = (!closes).then_some(open);
+            if closes {
+                out.push_str(punctuation);
             }
+            continue;
         }
+        // What an exit code or a status is stays.
+        let is_short = core.len() <= 3 && core.chars().all(|char| char.is_ascii_digit());
+        let differs = core.contains(|char: char| char.is_ascii_digit() || char == '/') && !is_short;
+        out.push_str(if differs { "…" } else { core });
+        out.push_str(punctuation);
     }
     out
 }
@@ -226,7 +227,7 @@ mod tests {
     fn what_differs_from_item_to_item_is_left_out() {
         assert_eq!(shape("exit code 3"), "exit code 3");
         assert_eq!(shape("exit code 3:\n  lines\n  no host example12.org"), "exit code 3: no host …");
-        assert_eq!(shape("cannot open \"a b.txt\": gone"), "cannot open …: gone".replace("…:", "…"));
+        assert_eq!(shape("cannot open \"a b.txt\": gone"), "cannot open …: gone");
         assert_eq!(shape("no file /tmp/x17 there"), "no file … there");
     }
 }

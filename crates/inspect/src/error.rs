@@ -42,7 +42,7 @@ impl std::error::Error for InspectError {}
 /// An error of the store.
 pub fn of_store(error: &StoreError) -> InspectError {
     let is_missing = matches!(error, StoreError::NoSuchRun { .. });
-    InspectError { message: error.to_string(), hint: error.hint().map(|hint| hint.to_owned()), is_missing }
+    InspectError { message: error.to_string(), hint: error.hint().map(ToOwned::to_owned), is_missing }
 }
 
 /// An error of the journal.

@@ -330,10 +330,9 @@ impl<'t> RunState<'t> {
 
     /// What ran does not run any more: the run was stopped, or goes on after a crash.
     fn cut_off(&mut self) {
-        for place in 0..self.states.len() {
-            if matches!(self.states[place].standing, Standing::Running) {
-                // There are no more than fit into the number.
-                self.stand(place as PlaceNumber, Standing::Interrupted);
+        for (place, at) in (0..).zip(0..self.states.len()) {
+            if matches!(self.states[at].standing, Standing::Running) {
+                self.stand(place, Standing::Interrupted);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What happened in a run, as little of each event as its state at any time follows from: what, when, and to which
 //! execution. A million events take some dozens of megabytes, and a run that goes on is read on.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use threadline_engine::event::{Address, ERROR, Event, EventKind, Millis, Seq, Status};
@@ -16,7 +16,7 @@ pub struct RunTimeline {
     pub(crate) plan: Arc<Plan>,
     run: RunId,
     pub(crate) places: Vec<TimelinePlace>,
-    known: HashMap<Box<str>, PlaceNumber>,
+    known: BTreeMap<Box<str>, PlaceNumber>,
     pub(crate) events: Vec<TimelineEvent>,
 }
 
@@ -95,7 +95,7 @@ impl RunTimeline {
             plan: Arc::clone(plan),
             run: run.clone(),
             places: Vec::new(),
-            known: HashMap::new(),
+            known: BTreeMap::new(),
             events: Vec::new(),
         };
         timeline.read_on(reader)?;

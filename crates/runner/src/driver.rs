@@ -256,7 +256,7 @@ fn drive(
     let Setup { plan, journal, project, names, jobs, control, stop, trace, printed, in_flight, .. } = setup;
     let Setup { patience, surroundings, within, earlier, exchanges, workplace, observer, .. } = setup;
     if plan.reads_folder {
-        project.make_run_folder(&names.run).map_err(|error| DriveError::Folder(plain(&error).to_string()))?;
+        project.make_run_folder(&names.run).map_err(|error| DriveError::Folder(plain(&error)))?;
     }
     let finds_programs = finds_programs(&journal, &*workplace)?;
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;

@@ -859,7 +859,7 @@ impl StoppedRun {
                 failure.show();
                 Err(CommandFailure::Shown(4))
             }
-            Err(DriveError::Folder(error)) => Err(cannot_start(&no_folder(&error))),
+            Err(DriveError::Folder(error)) => Err(cannot_start(&no_folder(error))),
             Err(DriveError::Git(error)) => {
                 let hint = error.hint().unwrap_or_default();
                 let hint = format!("{hint}; `threadline resume {id}` goes on");

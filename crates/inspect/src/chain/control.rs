@@ -95,16 +95,14 @@ fn branches(
         let sibling = around.child(list, source.node);
         let Some(left) = traced.last_left(&sibling, before) else { continue };
         let name = sibling.shown(plan);
-        let reference = match &source.branch {
-            Some(branch) => format!("{name}.{branch}"),
-            None => {
-                let event = traced.history.event(left)?;
-                let completed = output_of(&event).is_none_or(|output| output.status == Status::Completed);
-                if completed {
-                    continue;
-                }
-                name.to_string()
+        let reference = if let Some(branch) = &source.branch {
+            format!("{name}.{branch}")
+        } else {
+            let event = traced.history.event(left)?;
+            if output_of(&event).is_none_or(|output| output.status == Status::Completed) {
+                continue;
             }
+            name.to_string()
         };
         let is_new = !found.iter().any(|known| known.left == left && known.reference == reference);
         found.extend(is_new.then_some(Decision { left, field, reference }));

@@ -66,7 +66,7 @@ impl DrawnNode {
         for standing in [Standing::Failed, Standing::Skipped, Standing::Running, Standing::Retrying] {
             let count = counts.get(standing);
             if count > 0 {
-                text.push_str(&format!(", {count} {}", standing.words()));
+                text.extend([", ", &count.to_string(), " ", standing.words()]);
             }
         }
         Some(text)
@@ -227,7 +227,7 @@ pub fn counts_of(output: &Output) -> String {
     let mut text = format!("{} of {}", count("successful"), words::count(total, "item"));
     for (count, word) in [(failed, "failed"), (skipped, "skipped")] {
         if count > 0 {
-            text.push_str(&format!(", {count} {word}"));
+            text.extend([", ", &count.to_string(), " ", word]);
         }
     }
     text

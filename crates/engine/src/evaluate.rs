@@ -589,7 +589,12 @@ fn attempt<'p>(
             timeout: outcomes.duration("timeout"),
             idle_timeout: outcomes.duration("idle_timeout"),
             max_output: outcomes.count("max_output").unwrap_or(MAX_OUTPUT),
-            retry: step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| outcomes.retry(retry)),
+            // With steps between them, attempts follow each other in the machine.
+            retry: step
+                .retry
+                .as_ref()
+                .filter(|retry| retry.fix.is_empty())
+                .map_or(RetryPlan::ONCE, |retry| outcomes.retry(retry)),
             expect: outcomes.expectations("expect"),
         }),
         _ => Err(errors),

@@ -267,7 +267,7 @@ impl Workflow {
             crate::plan::Part::OnFailure => &self.on_failure,
             crate::plan::Part::OnSuccess => &self.on_success,
             crate::plan::Part::Finally => &self.finally,
-            crate::plan::Part::Do => &[],
+            crate::plan::Part::Do | crate::plan::Part::Fix => &[],
         }
     }
 

@@ -304,7 +304,7 @@ fn own_names(plan: &Plan, step: StepNumber, tell: &mut impl FnMut(&EcoString, Na
     if let Some(capture) = &planned.capture {
         tell(&capture.value, NameKind::Capture);
     }
-    let lists = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| plan.part(step, part));
+    let lists = Part::BESIDE.map(|part| plan.part(step, part));
     for list in lists.into_iter().flatten() {
         for inner in &plan.lists[list as usize].steps {
             own_names(plan, *inner, tell);

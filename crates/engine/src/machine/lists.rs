@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_flow::fields::FailureKind;
-use threadline_flow::model::Action;
+use threadline_flow::model::{Action, Retry};
 use threadline_flow::plan::{ListNumber, Part, StepNumber};
 
 use super::graph::{self, NodeEnd};
@@ -202,18 +202,57 @@ impl Machine {
         if step.state.is_some() {
             return self.judge(at);
         }
-        let part = if active.failed { Part::OnFailure } else { Part::OnSuccess };
+        let part = if !active.failed {
+            Part::OnSuccess
+        } else if self.may_fix(at, output)? {
+            Part::Fix
+        } else {
+            Part::OnFailure
+        };
+        let active = find(&self.active, at)?;
         if let (Action::Phase(phase), true) = (&step.action, active.succeeded) {
             self.leave_phase(at, &phase.exports)?;
         }
         self.enter(at, part)
     }
 
+    /// Whether the steps of `fix` run, and the step is tried again behind them: not where it was never tried, or where
+    /// nobody knows how far it came.
+    fn may_fix(&self, at: &Address, output: &Output) -> Applied<bool> {
+        let active = find(&self.active, at)?;
+        let retry = self.plan.steps[active.step as usize].step.retry.as_ref();
+        let Some(attempts) = retry.and_then(Retry::fixed_attempts) else { return Ok(false) };
+        let kind = FailureKind::of_meta(&output.meta);
+        let was_tried = !matches!(kind, Some(FailureKind::Crash | FailureKind::Evaluation));
+        let tries = u64::from(active.attempts.saturating_sub(active.base));
+        Ok(was_tried && tries < attempts && !self.is_out_of_time(at))
+    }
+
+    /// The steps of `fix` are through: the step is tried again, and sees what it saw before, and what they set.
+    fn fix_done(&mut self, at: &Address, succeeded: bool) -> Applied {
+        if !succeeded {
+            return self.enter(at, Part::OnFailure);
+        }
+        let active = find_mut(&mut self.active, at)?;
+        active.failed = false;
+        active.output = None;
+        let before = active.before.take();
+        let frame = find_mut(&mut self.frames, &active.frame)?;
+        if let Some(before) = before {
+            frame.prev = before.prev;
+        }
+        self.drop_lists(at);
+        self.act(at)
+    }
+
     /// Opens a part of a step, or goes on behind it.
     pub(super) fn enter(&mut self, at: &Address, part: Part) -> Applied {
         let active = find_mut(&mut self.active, at)?;
         let Some(list) = self.plan.part(active.step, part) else {
-            return if part == Part::Finally { self.conclude(at) } else { self.enter(at, Part::Finally) };
+            return match part {
+                Part::Finally => self.conclude(at),
+                _ => self.enter(at, Part::Finally),
+            };
         };
         active.stage = StepStage::In(part);
         let frame = find(&self.frames, &active.frame)?;
@@ -237,6 +276,7 @@ impl Machine {
             None => self.workflow_list_done(),
             Some((at, Part::Do, Some(index))) => self.item_steps_done(&at, index, prev, succeeded),
             Some((at, Part::Do, None)) => self.phase_steps_done(&at, succeeded),
+            Some((at, Part::Fix, _)) => self.fix_done(&at, succeeded),
             Some((at, part, _)) => {
                 if succeeded {
                     self.frames.remove(frame_at);

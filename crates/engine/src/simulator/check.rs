@@ -356,16 +356,23 @@ impl PromiseChecker {
             let Some(step) = at.step(&self.plan) else {
                 return self.not(true, || format!("there is no step `{at}`"));
             };
+            let is_fixed = self.plan.part(step, Part::Fix).is_some();
             for (part, list) in &self.plan.steps[step as usize].parts {
                 let wanted = match part {
                     Part::Do => continue,
+                    Part::Fix => failed,
                     Part::OnFailure => failed,
                     Part::OnSuccess => well,
                     Part::Finally => well + failed,
                 };
                 let ran = times(&at.part(*part), *list);
                 // A list that failed is gone on with, so after a resume its first step may have run once more.
-                let fits = if ends == 1 { ran == wanted } else { ran >= wanted };
+                let fits = match (is_fixed, ends) {
+                    // Which failures were followed by another attempt depends on how many there were.
+                    (true, _) => ends > 1 || ran <= wanted,
+                    (false, 1) => ran == wanted,
+                    (false, _) => ran >= wanted,
+                };
                 self.not(!fits, || {
                     format!("`{}` of `{at}` ran {ran} times instead of {wanted}", part.key())
                 })?;
@@ -490,7 +497,7 @@ impl PromiseChecker {
         };
         let status = self.facts.done.get(&owner).map(|done| done.status);
         let fits = match status {
-            Some(Status::Completed) => part != Part::OnFailure,
+            Some(Status::Completed) => !matches!(part, Part::OnFailure | Part::Fix),
             Some(Status::Failed) => part != Part::OnSuccess,
             _ => false,
         };

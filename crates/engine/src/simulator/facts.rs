@@ -407,7 +407,7 @@ impl Facts {
                 self.forget(|key| *key == later || key.is_inside(&later));
             }
             self.done.remove(at);
-            let parts = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| at.part(part));
+            let parts = Part::BESIDE.map(|part| at.part(part));
             self.forget(|key| parts.iter().any(|part| key.is_inside(part)));
         } else if outcome == Outcome::Completed {
             return;

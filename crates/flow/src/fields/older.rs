@@ -86,10 +86,12 @@ const USE_RETRY: Becomes = Without(
 const LIMIT_VISITS: Becomes =
     Without("limit the visits of a state with `max_edge_revisits:` and `max_steps:`");
 const AS_INPUTS: Becomes = Form("declared under `inputs:`, and put into `context` where it is read");
-const FIXES: Becomes = Else(
-    "steps of `on_failure` run once, and the step stays failed. To mend and try again, write a loop: `goal:` with \
-     `check:` and `fix:`, in a file of its own that the step calls with `workflow:`",
+const FIXES: Becomes = Form("`retry: {attempts: N, fix: ...}` with the steps of `on_failure`");
+const GOES_ON: Becomes = Form("`continue_on_error: true` on the step, where it is `false`");
+const VALIDATES: Becomes = Form(
+    "a step that validates, and one that reads the result, with `expect:` and `retry: {attempts: N, fix: ...}`",
 );
+const FILES: Becomes = Form("steps that find the newest file of each pattern, by the name of the step");
 const NO_GUARD: Becomes = Without(
     "compare the files in a state of its own: `action: git diff --quiet -- PATHS`, with `on_no:` for a change",
 );
@@ -281,13 +283,9 @@ pub static OLDER_KEYS: &[OlderKey] = &[
         Without("write the command that analyses as a `shell:` or `claude:` step before it"),
     ),
     row(MapReduce, "step", "max_attempts", FIXES),
-    row(MapReduce, "step", "fail_workflow", FIXES),
-    row(
-        MapReduce,
-        "step",
-        "validate",
-        Else("check in a separate step: `shell: ...`, with `on_failure:` for the reaction"),
-    ),
+    row(MapReduce, "step", "fail_workflow", GOES_ON),
+    row(MapReduce, "step", "validate", VALIDATES),
+    row(MapReduce, "step", "outputs", FILES),
     row(
         MapReduce,
         "step",

@@ -1514,6 +1514,12 @@ pub(crate) static RETRY: ObjectSpec = ObjectSpec {
             .default("false"),
         key("on", FAILURES, ON_DOC),
         key("not_on", FAILURES, "failures that are not tried again, whatever `on` says"),
+        key(
+            "fix",
+            KeyKind::Steps,
+            "steps to run after each failed attempt but the last: then the step is tried again, without a delay. They read \
+             what it left as `${prev}`. If one of them fails, so does the step",
+        ),
     ],
     base: None,
 };

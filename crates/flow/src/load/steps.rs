@@ -11,7 +11,7 @@ use super::StepList;
 use super::read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use super::tools::tool_name;
 use crate::checks::Check;
-use crate::fields::{ActionName, FailureKind, ObjectSpec, RETRY, STEP, WRITE_FILE};
+use crate::fields::{ActionName, FailureKind, MAP, ObjectSpec, RETRY, STEP, WRITE_FILE};
 use crate::forms;
 use crate::model::{
     ASK_AGAIN, Action, AnswerFormat, Backoff, CaptureFormat, FailureMatch, Field, FileFormat, ForEach,
@@ -451,7 +451,37 @@ impl WorkflowLoader {
             on: self.read_failures(&inner, "on"),
             not_on: self.read_failures(&inner, "not_on").unwrap_or_default(),
         };
-        Some(Retry { attempts: attempts?, backoff, delay: delay?, max_delay: max_delay?, jitter, conditions })
+        let fix = self.read_fix(&inner, fields.object);
+        let attempts = attempts?;
+        if !fix.is_empty() && attempts.known().is_none() {
+            let span = inner.found("attempts").map_or(place.node.span, |found| found.entry.node.span);
+            let message = "`attempts` is a number where `fix` says what to do between them";
+            self.report(Check::WrongType.at(span, message).hint("write the number, without a reference"));
+        }
+        Some(Retry { attempts, backoff, delay: delay?, max_delay: max_delay?, jitter, conditions, fix })
+    }
+
+    /// Reads `fix`: steps that run between two attempts of a step.
+    fn read_fix(&mut self, retry: &ObjectFields<'_>, object: &'static ObjectSpec) -> Vec<Arc<Step>> {
+        let Some(found) = retry.found("fix") else { return Vec::new() };
+        let span = found.entry.key_span;
+        if object.name != STEP.name {
+            let message = format!("`fix` does not apply to {}: it is about one step", object.title);
+            let hint = if object.name == MAP.name {
+                "write it under `retry:` of the step that fails"
+            } else {
+                "write a state that mends, and lead to it with `on_no:` or `on_error:`"
+            };
+            self.report(Check::KeyNotHere.at(span, message).hint(hint));
+            return Vec::new();
+        }
+        for key in ["backoff", "delay", "max_delay", "jitter", "on", "not_on"] {
+            if let Some(other) = retry.found(key) {
+                let message = format!("`{key}` has no effect beside `fix`: the step is tried again behind its steps");
+                self.report(Check::KeyNotHere.at(other.entry.key_span, message).hint("remove it"));
+            }
+        }
+        self.read_steps_of(retry, "fix")
     }
 
     /// Reads the failures that `retry` is about: one, or a list of them.

@@ -344,7 +344,7 @@ impl<'f> Walk<'f> {
     }
 
     fn retry(&mut self, retry: &'f Retry) {
-        let Retry { attempts, backoff: _, delay, max_delay, jitter: _, conditions: _ } = retry;
+        let Retry { attempts, backoff: _, delay, max_delay, jitter: _, conditions: _, fix: _ } = retry;
         self.add("retry.attempts", FieldKind::Count(attempts, 1));
         self.add("retry.delay", FieldKind::Pause(delay));
         self.add("retry.max_delay", FieldKind::Pause(max_delay));

@@ -4,11 +4,12 @@
 //! of its HTTP response. What a file says is fixed before the run; nothing is evaluated here.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_lang::Value;
 
-use super::Setting;
+use super::{Setting, Step};
 use crate::fields::{FailureKind, field_names};
 
 /// When a failed step is tried again.
@@ -25,6 +26,15 @@ pub struct Retry {
     pub jitter: bool,
     /// The failures that are tried again.
     pub conditions: RetryConditions,
+    /// The steps that run between two attempts; without them the step itself is tried again.
+    pub fix: Vec<Arc<Step>>,
+}
+
+impl Retry {
+    /// The number of attempts, when steps run between them.
+    pub fn fixed_attempts(&self) -> Option<u64> {
+        self.attempts.known().filter(|_| !self.fix.is_empty())
+    }
 }
 
 /// How the pause between attempts grows.

@@ -1090,7 +1090,7 @@ impl Checker<'_> {
         match list.parent? {
             (_, Part::Do) => None,
             (owner, Part::OnSuccess) => Some(self.names.output(self.plan, owner)),
-            (_, Part::OnFailure | Part::Finally) => Some(names::any_output()),
+            (_, Part::Fix | Part::OnFailure | Part::Finally) => Some(names::any_output()),
         }
     }
 }

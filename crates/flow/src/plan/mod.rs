@@ -221,6 +221,8 @@ pub struct NodeSource {
 pub enum Part {
     /// `do`, once for each item, in a scope of its own
     Do,
+    /// The steps of `retry: {fix: ...}`, between two attempts.
+    Fix,
     /// The steps of `on_failure`.
     OnFailure,
     /// The steps of `on_success`.
@@ -383,6 +385,7 @@ impl Step {
     /// The steps of a part.
     pub fn part(&self, part: Part) -> &[Arc<Step>] {
         match (part, &self.action) {
+            (Part::Fix, _) => self.retry.as_ref().map_or(&[], |retry| &retry.fix),
             (Part::OnFailure, _) => &self.on_failure,
             (Part::OnSuccess, _) => &self.on_success,
             (Part::Finally, _) => &self.finally,
@@ -419,7 +422,10 @@ impl Action {
 
 impl Part {
     /// All parts, in the order in which their steps are numbered.
-    pub const ALL: [Self; 4] = [Self::Do, Self::OnFailure, Self::OnSuccess, Self::Finally];
+    pub const ALL: [Self; 5] = [Self::Do, Self::Fix, Self::OnFailure, Self::OnSuccess, Self::Finally];
+
+    /// The lists that belong to a step and set names beside it, in the order in which they run.
+    pub const BESIDE: [Self; 4] = [Self::Fix, Self::OnFailure, Self::OnSuccess, Self::Finally];
 
     /// The lists that a workflow has, too, in the order in which they run.
     pub const OF_RUN: [Self; 3] = [Self::OnFailure, Self::OnSuccess, Self::Finally];
@@ -428,6 +434,7 @@ impl Part {
     pub fn key(self) -> &'static str {
         match self {
             Self::Do => "do",
+            Self::Fix => "fix",
             Self::OnFailure => "on_failure",
             Self::OnSuccess => "on_success",
             Self::Finally => "finally",

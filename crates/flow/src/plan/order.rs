@@ -186,7 +186,7 @@ impl<'p> OutwardWalk<'p> {
     fn up(&mut self, conditions: &mut Vec<RunCondition>) -> bool {
         let Some((owner, part)) = self.plan.lists[self.list as usize].parent else { return false };
         self.when(conditions);
-        if matches!(part, Part::OnFailure | Part::OnSuccess) {
+        if matches!(part, Part::Fix | Part::OnFailure | Part::OnSuccess) {
             conditions.push(RunCondition::Part(owner, part));
         }
         *self = Self { from: Some(part), ..Self::new(self.plan, owner) };

@@ -162,7 +162,11 @@ impl Checker<'_> {
 
 /// The outcome of a step, or of the run, after which this part runs.
 fn outcome(part: Part) -> &'static str {
-    if part == Part::OnFailure { "fails" } else { "succeeds" }
+    match part {
+        Part::Fix => "is tried again",
+        Part::OnFailure => "fails",
+        _ => "succeeds",
+    }
 }
 
 /// Whether one of two steps always runs: one `when` is the negation of the other.

@@ -32,7 +32,7 @@ impl Tracer<'_> {
         let mut reads = Vec::new();
         for around in at.lineage() {
             let mut decisions = Vec::new();
-            if let Some(part) = around.as_part().filter(|part| *part == Part::OnFailure)
+            if let Some(part) = around.as_part().filter(|part| matches!(part, Part::Fix | Part::OnFailure))
                 && let Some(owner) = around.parent()
             {
                 let left =

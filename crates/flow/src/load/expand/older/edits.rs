@@ -17,7 +17,7 @@ impl Place<'_> {
     }
 
     /// The end of the value, without white space and comments behind it.
-    fn end(&self) -> usize {
+    pub(super) fn end(&self) -> usize {
         let range = self.entry.node.span.range();
         let range = range.start.max(self.entry.key_span.range().end)..range.end;
         let written = self.text.get(range.clone()).unwrap_or_default();
@@ -29,7 +29,7 @@ impl Place<'_> {
         range.start + written.trim_end().len()
     }
 
-    fn start(&self) -> usize {
+    pub(super) fn start(&self) -> usize {
         self.entry.key_span.range().start
     }
 
@@ -39,7 +39,7 @@ impl Place<'_> {
     }
 
     /// The column of the key, where only blanks stand before it.
-    fn indent(&self) -> Option<usize> {
+    pub(super) fn indent(&self) -> Option<usize> {
         let before = &self.text[self.line()..self.start()];
         before.bytes().all(|byte| byte == b' ').then_some(before.len())
     }
@@ -51,7 +51,7 @@ impl Place<'_> {
     }
 
     /// Whether the entry has its lines for itself: nothing but a comment stands beside it.
-    fn has_own_lines(&self) -> bool {
+    pub(super) fn has_own_lines(&self) -> bool {
         let behind = self.behind().trim_start();
         !self.is_json() && self.indent().is_some() && (behind.is_empty() || behind.starts_with('#'))
     }

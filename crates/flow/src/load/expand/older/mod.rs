@@ -6,6 +6,7 @@
 
 mod edits;
 mod inputs;
+mod mend;
 mod outside;
 mod previous;
 mod stall;
@@ -40,8 +41,8 @@ impl Expander<'_> {
     fn present(&mut self, node: &TreeNode, kind: &KeyKind) -> Option<TreeNode> {
         match (kind, node.value.kind()) {
             (KeyKind::Object(spec), Type::Object) => self.present_object(node, spec, ""),
-            (KeyKind::Steps, Type::Object) => self.present_object(node, &STEP, ""),
-            (KeyKind::Steps, Type::List) => self.present_items(node, &KeyKind::Object(&STEP)),
+            (KeyKind::Steps, Type::Object) => self.present_step(node),
+            (KeyKind::Steps, Type::List) => self.present_steps(node),
             (KeyKind::Nodes, Type::Object) => self.present_values(node, &KeyKind::Object(&STEP)),
             (KeyKind::Nodes, Type::List) => self.present_items(node, &KeyKind::Object(&NODE)),
             (KeyKind::Map(kind), Type::Object) => self.present_values(node, kind),
@@ -57,6 +58,37 @@ impl Expander<'_> {
             }
             _ => None,
         }
+    }
+
+    /// A step, or the list of those that it stands for.
+    fn present_step(&mut self, node: &TreeNode) -> Option<TreeNode> {
+        let made = self.present_object(node, &STEP, "");
+        match self.steps_of_older(node, made.as_ref().unwrap_or(node)) {
+            None => made,
+            Some(mut steps) if steps.len() == 1 => steps.pop(),
+            Some(steps) => TreeNode::made_list(steps, node.span).ok(),
+        }
+    }
+
+    /// A list of steps. One that says nothing but what an older system read beside it is left out.
+    fn present_steps(&mut self, node: &TreeNode) -> Option<TreeNode> {
+        let mut is_changed = false;
+        let mut steps = Vec::with_capacity(node.items().len());
+        for item in node.items() {
+            match self.present_step(item) {
+                None => steps.push(item.clone()),
+                Some(made) => {
+                    is_changed = true;
+                    let says_nothing = made.value.as_object().is_some_and(|object| object.is_empty());
+                    match made.items() {
+                        [] if says_nothing => {}
+                        [] => steps.push(made),
+                        several => steps.extend(several.iter().cloned()),
+                    }
+                }
+            }
+        }
+        is_changed.then(|| TreeNode::made_list(steps, node.span).ok())?
     }
 
     fn present_items(&mut self, node: &TreeNode, kind: &KeyKind) -> Option<TreeNode> {

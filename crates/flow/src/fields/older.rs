@@ -92,6 +92,7 @@ const VALIDATES: Becomes = Form(
     "a step that validates, and one that reads the result, with `expect:` and `retry: {attempts: N, fix: ...}`",
 );
 const FILES: Becomes = Form("steps that find the newest file of each pattern, by the name of the step");
+const IN_TEXT: Becomes = Without("write it in the text of the command");
 const NO_GUARD: Becomes = Without(
     "compare the files in a state of its own: `action: git diff --quiet -- PATHS`, with `on_no:` for a change",
 );
@@ -177,9 +178,10 @@ pub static OLDER_KEYS: &[OlderKey] = &[
         Loop,
         "workflow",
         "flow",
-        Else("write the states under `states:`, each with `next:` or `on_yes:` and `on_no:`"),
+        Form("the routes of the states, each with `next:` or `on_yes:` and `on_no:`"),
     ),
     row(Loop, "workflow", "state_defs", Key("states")),
+    row(Loop, "state", "with_", Key("with")),
     row(Loop, "state", "failure", Form("`terminal: failure`")),
     row(Loop, "state", "description", FOR_PEOPLE),
     row(Loop, "state", "*_ok", FOR_CHECKER),
@@ -269,6 +271,8 @@ pub static OLDER_KEYS: &[OlderKey] = &[
     row(MapReduce, "step", "commit_config", COMMITS),
     row(MapReduce, "step", "description", FOR_PEOPLE),
     row(MapReduce, "step", "metadata", FOR_PEOPLE),
+    row(MapReduce, "step", "options", IN_TEXT),
+    row(MapReduce, "step", "args", IN_TEXT),
     row(MapReduce, "step", "temporary", Nothing("no step leaves files that are removed by themselves")),
     row(
         MapReduce,

@@ -597,7 +597,7 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             "how often to try the step: the total number of attempts, or an object with details. \
              Default: 1",
         )
-        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile, Workflow])
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile, Assert, Workflow])
         .shareable(),
         key(
             "on_crash",

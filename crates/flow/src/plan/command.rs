@@ -36,7 +36,12 @@ impl Checker<'_> {
         let (script, problems) = self.analyse(reader, step, dialect, text, interpolate);
         for problem in problems {
             let edits = if problem.id == Check::ShellEvaluates.id() && problem.fix.is_none() {
-                script.values_from_environment(&text.value, problem.span.range().start)
+                let range = problem.span.range();
+                let mut edits = script.values_from_environment(&text.value, range.start);
+                if edits.is_empty() && dialect == Dialect::Bash {
+                    edits.extend(script.checked_numbers(&text.value, &range));
+                }
+                edits
             } else {
                 Vec::new()
             };
@@ -288,7 +293,7 @@ impl Checker<'_> {
             let edits: Option<Vec<Fix>> =
                 edits.into_iter().map(|edit| problem::fix_in(origin, edit, text)).collect();
             problem.fix = edits.and_then(|edits| problem::joined(text, edits));
-            if problem.fix.is_some() {
+            if problem.fix.as_ref().is_some_and(|fix| fix.text.contains("environ")) {
                 let hint = "let the program read it from its environment: `threadline migrate` writes that";
                 problem.hints.push(hint.to_owned());
             }

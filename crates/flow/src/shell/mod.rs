@@ -31,6 +31,7 @@ mod bind;
 mod carriers;
 mod commands;
 mod compound;
+mod counted;
 mod follow;
 mod hazards;
 mod names;
@@ -377,6 +378,15 @@ impl ShellScript {
     pub(crate) fn values_from_environment(&self, text: &str, at: usize) -> Vec<Fix> {
         let slots: Vec<_> = self.slots.iter().map(|slot| slot.reference.span().range()).collect();
         python::values_from_environment(text, &slots, at)
+    }
+
+    /// The change of the text by which names of an arithmetic expression are checked to be numbers first.
+    pub(crate) fn checked_numbers(&self, text: &str, expression: &std::ops::Range<usize>) -> Option<Fix> {
+        let is_inside = |slot: &ReferenceSlot| {
+            let slot = slot.reference.span().range();
+            slot.start < expression.end && expression.start < slot.end
+        };
+        if self.slots.iter().any(is_inside) { None } else { counted::checked_first(text, expression) }
     }
 }
 

@@ -163,6 +163,20 @@ fn holes(script: &str, slots: &[Range<usize>], program: &Program) -> Option<Vec<
             let next = rest[char.len_utf8()..].chars().next();
             match (char, next) {
                 ('`', _) | ('\\', Some('"' | '$' | '`' | '\\' | '\n')) => return None,
+                // Of the shell itself, where a reference would begin otherwise.
+                ('$', Some('$')) if rest.starts_with("$${") => {
+                    let name = &rest[3..];
+                    let end = name.find(|char: char| !char.is_ascii_alphanumeric() && char != '_')?;
+                    let name = &name[..end];
+                    let is_plain = rest[3 + end..].starts_with('}') && name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_');
+                    if !is_plain || is_code_variable(name) {
+                        return None;
+                    }
+                    let length = 4 + end;
+                    holes.push(Hole { range: at..at + length, name: name.to_owned(), value: format!("\"${name}\"") });
+                    at += length;
+                    continue;
+                }
                 ('$', Some(next)) if next.is_ascii_alphabetic() || "_{".contains(next) => {
                     let name = rest[1..].trim_start_matches('{');
                     let end = name.find(|char: char| !char.is_ascii_alphanumeric() && char != '_');
@@ -244,8 +258,16 @@ impl ProgramReader<'_> {
 
     fn step(&mut self) -> Option<()> {
         if let Some(hole) = self.hole() {
-            // In the code itself: nobody can tell what it would be.
-            self.at = self.holes[hole].range.end;
+            let Hole { range, name, .. } = &self.holes[hole];
+            let (range, name) = (range.clone(), name.clone());
+            let quote = self.program.quote;
+            // In the code itself: a number, or other data that is written alike in JSON.
+            if self.stands_alone(&range) {
+                let value = self.from_environment(&name);
+                let text = format!("__import__({quote}json{quote}).loads({value})");
+                self.edits.push((Fix::new(Span::new(range.start, range.end), text), vec![hole]));
+            }
+            self.at = range.end;
             self.after_literal = false;
             return Some(());
         }
@@ -264,6 +286,16 @@ impl ProgramReader<'_> {
         }
         self.at += char.len_utf8();
         Some(())
+    }
+
+    /// Whether a value is a whole operand: it stands between signs of the code, and is not part of a name or number.
+    fn stands_alone(&self, range: &Range<usize>) -> bool {
+        let of_word = |char: char| char.is_alphanumeric() || "_.\\\"'".contains(char);
+        let text = &self.program.text;
+        let before = self.script[text.start..range.start].chars().next_back();
+        let behind = self.script[range.end..text.end].chars().next();
+        !before.is_some_and(of_word) && !behind.is_some_and(|char| of_word(char) || char == '$')
+            && self.holes.iter().all(|hole| hole.range.end != range.start && hole.range.start != range.end)
     }
 
     /// A comment says the same with the names of the values.

@@ -32,6 +32,9 @@ pub(super) const MAX_MESSAGE: usize = 400;
 /// How an older system begins a default.
 const OLD_DEFAULT: &str = ":default=";
 
+/// How another older system begins a default.
+const OLD_FILTER: &str = "|default:";
+
 /// How an older system says that a value is one word of a command, which every value is here.
 const OLD_QUOTING: &str = ":shell}";
 
@@ -649,6 +652,10 @@ impl<'s, 'p> Parser<'s, 'p> {
                     self.pos += 1;
                     self.depth = depth;
                     return Ok(node);
+                }
+                Some(b'|') if self.is_ahead(OLD_FILTER) && self.peek_at(OLD_FILTER.len()) != Some(b' ') => {
+                    self.take_old(OLD_FILTER, ":-");
+                    node = self.default_text(opened, start, node)?;
                 }
                 Some(b'|') if self.peek_at(1) != Some(b'|') => {
                     if let Some(binding) = self.binding_ahead() {

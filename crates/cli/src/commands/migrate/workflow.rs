@@ -18,7 +18,12 @@ enum Keeps {
     Everything,
     /// The text is another, but reads and means the same.
     Meaning,
+    /// The same, and a value that would have been run as code is none any more.
+    Safety,
 }
+
+/// What stands in a change by which a program gets a value that is no code: from its environment, or checked first.
+const MOVED: [&str; 3] = [".environ[", "process.env.", "=~ ^-?[0-9]+$"];
 
 /// So often a file is read again: what is changed may uncover more.
 const ROUNDS: usize = 30;
@@ -87,13 +92,53 @@ fn first_sound(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> (usize,
     (fixes.len(), None)
 }
 
+/// How many values are run as code in a text.
+fn evaluated(file: &SourceFile, text: &str) -> usize {
+    problems_of(file, text).iter().filter(|problem| problem.id == Check::ShellEvaluates.id()).count()
+}
+
 /// The problems of a text in the place of the file, without those of other files.
 fn problems_of(file: &SourceFile, text: &str) -> Vec<Problem> {
-    let file = SourceFile::with_format(file.name(), text, file.format());
     let own = text.len();
+    let whole = with_states(file, text);
+    let is_part = whole.is_some();
+    let file = SourceFile::with_format(file.name(), whole.as_deref().unwrap_or(text), file.format());
     let (_, mut problems) = plan_file(&files::assemble(file, &inputs::read_called));
     problems.retain(|problem| problem.file.is_none() && problem.span.range().start <= own);
+    if is_part {
+        // What a state lacks is in the files that use the fragment.
+        let is_known = |problem: &Problem| OF_PARTS.iter().any(|check| check.id() == problem.id);
+        problems.retain(|problem| is_known(problem) || problem.id == "deprecated-spelling");
+        for problem in &mut problems {
+            problem.fix = problem.fix.take().filter(|fix| fix.span.range().end <= own);
+        }
+    }
     problems
+}
+
+/// What can be said of fragments by themselves.
+const OF_PARTS: [Check; 5] =
+    [Check::OldSpelling, Check::IgnoredKey, Check::OldKey, Check::ShellEvaluates, Check::UnknownKey];
+
+/// A file that only has fragments, with a state for each of them behind its own text, so that everything in them is read.
+fn with_states(file: &SourceFile, text: &str) -> Option<String> {
+    let own = SourceFile::with_format(file.name(), text, file.format());
+    let tree = own.read_tree(&threadline_lang::Limits::DEFAULT).ok()?;
+    let is_block = tree.entry("fragments").is_some_and(|entry| {
+        let start = entry.key_span.range().start;
+        start == 0 || text[..start].ends_with('\n')
+    });
+    let others = ["states", "from", "steps", "nodes", "map", "initial", "flow"];
+    if !is_block || others.iter().any(|key| tree.get(key).is_some()) {
+        return None;
+    }
+    let names: Vec<String> = tree.get("fragments")?.entries().map(|(name, _)| name.to_owned()).collect();
+    let mut whole = format!("{text}\ninitial: state-1\nstates:\n  end: {{terminal: true}}\n");
+    for (at, name) in names.iter().enumerate() {
+        let name = Value::from(name.as_str()).to_json(threadline_lang::value::JsonStyle::Compact);
+        whole.push_str(&format!("  state-{}: {{fragment: {name}, next: end}}\n", at + 1));
+    }
+    Some(whole)
 }
 
 /// The change that puts a problem right, where that is no guess.
@@ -103,7 +148,9 @@ fn mechanical(problem: &Problem) -> Option<(Keeps, &Fix)> {
         id if id == Check::OldSpelling.id() || id == Check::IgnoredKey.id() => Keeps::Everything,
         id if id == Check::OldKey.id() => Keeps::Meaning,
         "deprecated-field" | "deprecated-spelling" => Keeps::Meaning,
-        id if id == Check::ShellEvaluates.id() && fix.text.contains(".environ[") => Keeps::Meaning,
+        id if id == Check::ShellEvaluates.id() && MOVED.iter().any(|moved| fix.text.contains(moved)) => {
+            Keeps::Safety
+        }
         // A bare name in what selects items is a field of them.
         "unknown-root" if fix.text.starts_with("item.") => Keeps::Meaning,
         _ => return None,
@@ -120,6 +167,8 @@ fn overlap(one: &Fix, other: &Fix) -> bool {
 fn applied(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> Option<String> {
     let new = changed(text, fixes)?;
     let read = |text: &str| {
+        let whole = with_states(file, text);
+        let text = whole.as_deref().unwrap_or(text);
         let file = SourceFile::with_format(file.name(), text, file.format());
         let file = files::assemble(file, &inputs::read_called);
         Some(load::expanded(&file).0?.value)
@@ -127,7 +176,10 @@ fn applied(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> Option<Stri
     let is_read = SourceFile::with_format(file.name(), &new, file.format())
         .read_tree(&threadline_lang::Limits::DEFAULT)
         .is_ok();
-    let is_same = fixes.iter().any(|(keeps, _)| *keeps == Keeps::Meaning)
+    if fixes.iter().any(|(keeps, _)| *keeps == Keeps::Safety) && evaluated(file, &new) >= evaluated(file, text) {
+        return None;
+    }
+    let is_same = fixes.iter().any(|(keeps, _)| *keeps != Keeps::Everything)
         || match (read(text), read(&new)) {
             (Some(old), Some(new)) => same(&old, &new),
             (old, new) => old.is_none() && new.is_none(),

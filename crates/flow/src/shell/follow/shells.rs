@@ -86,7 +86,12 @@ impl ValueFollower<'_> {
         }
         self.apply_to_fact(&content, &SCRIPT_FILE, "this file", &file.range());
         let given = words[2..].iter().any(|word| word.fact.holds_value());
-        if given || self.values_are_held(words) {
+        // A file of settings assigns variables, and runs nothing else.
+        let is_settings = file.text().is_some_and(|path| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            name == ".env" || name.starts_with(".env.")
+        });
+        if given || self.values_are_held(words) && !is_settings {
             self.report_not_known(
                 words[0].range(),
                 "the file that is run here is not followed, and variables of the script hold values",

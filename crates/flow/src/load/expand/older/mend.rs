@@ -166,11 +166,15 @@ impl Expander<'_> {
             }
             None => entries(&acts.pop()?),
         };
+        reads.retain(|(key, _)| !["capture", "capture_format"].contains(&key.as_str()));
+        reads.extend([text("capture", VALIDATION, span), text("capture_format", "json", span)]);
+        acts.push(self.make_object(reads, span));
         let expect = format!("value.completion_percentage >= {threshold}");
         let expect = self.make_object(vec![text("expr", &expect, span)], span);
-        reads.retain(|(key, _)| !["capture", "capture_format", "expect", "retry"].contains(&key.as_str()));
-        reads.extend([text("capture", VALIDATION, span), text("capture_format", "json", span)]);
-        reads.push(("expect".into(), TreeEntry::made(named.key_span, expect)));
+        let expect = TreeEntry::made(named.key_span, expect);
+        let document = vec![text("value", &format!("${{{VALIDATION}}}"), span), ("expect".into(), expect)];
+        let document = self.make_object(document, span);
+        let mut judges = vec![("assert".into(), TreeEntry::made(named.key_span, document))];
         if let Some(incomplete) = incomplete {
             let mut fix = self.steps_in(incomplete, &[ATTEMPTS, FAILS])?;
             fix.extend(acts.iter().cloned());
@@ -181,20 +185,20 @@ impl Expander<'_> {
                 ("fix".into(), TreeEntry::made(span, fix)),
             ];
             let retry = self.make_object(retry, incomplete.span);
-            reads.push(("retry".into(), TreeEntry::made(span, retry)));
+            judges.push(("retry".into(), TreeEntry::made(span, retry)));
         }
         if !fails {
-            reads.push(flag("continue_on_error", true, span));
+            judges.push(flag("continue_on_error", true, span));
         }
         let own = self.make_object(without(step, &["validate"]), step.span);
-        let reads = self.make_object(reads, span);
+        let judges = self.make_object(judges, span);
         let mut all = vec![own];
-        for act in acts.into_iter().chain([reads]) {
+        for act in acts.into_iter().chain([judges]) {
             all.push(self.under_condition(step, act));
         }
-        let hint = "write the validation as a step of its own, and behind it one that reads its result: `argv: [cat, FILE]` \
-                    with `capture_format: json`, `capture: validation`, `expect: {expr: value.completion_percentage >= 95}` \
-                    and `retry: {attempts: 3, fix: ...}`";
+        let hint = "write the validation as a step of its own; behind it one that reads its result, `argv: [cat, FILE]` with \
+                    `capture: validation` and `capture_format: json`; and one that judges it, `assert: {value: \"${validation}\", \
+                    expect: {expr: value.completion_percentage >= 95}}` with `retry: {attempts: 3, fix: ...}`";
         let written = written.entry("validate").unwrap_or(named);
         let message = "`validate` is the spelling of an older system";
         self.report_old(Check::OldSpelling.at(written.key_span, message).hint(hint));

@@ -5,6 +5,7 @@
 //! follows from the rows of [`crate::fields::OLDER_KEYS`].
 
 mod edits;
+mod flow;
 mod inputs;
 mod mend;
 mod outside;
@@ -33,6 +34,7 @@ impl Expander<'_> {
     pub(super) fn with_present_spellings(&mut self, root: TreeNode) -> TreeNode {
         let kind = if root.value.as_list().is_some() { KeyKind::Steps } else { KeyKind::Object(&WORKFLOW) };
         let root = self.present(&root, &kind).unwrap_or(root);
+        let root = self.with_flow(root);
         let root = self.with_present_roots(root);
         self.with_present_inputs(root)
     }

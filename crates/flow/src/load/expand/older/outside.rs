@@ -53,7 +53,8 @@ impl Expander<'_> {
         let mut read = reads(&root);
         let is_declared = |name: &EcoString| context.is_some_and(|context| context.get(name).is_some());
         read.retain(|name, _| !is_declared(name));
-        let fills = |name: &EcoString| self.is_older || [RUN_DIR, ARGUMENT].contains(&name.as_str());
+        let is_older = self.is_older || read.contains_key(RUN_DIR);
+        let fills = |name: &EcoString| is_older || [RUN_DIR, ARGUMENT].contains(&name.as_str());
         let found: Vec<(EcoString, Outside)> = read
             .into_iter()
             .filter(|(name, _)| fills(name))

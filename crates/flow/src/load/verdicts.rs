@@ -61,7 +61,8 @@ impl WorkflowLoader {
             |name: &str| STEP.key(name).is_some_and(|key| key.name != "name" && key.name != "capture");
         for found in fields.all().iter().filter(|found| of_steps(found.key.name)) {
             let message = format!("`{}` only applies to an action, but this state has none", found.written);
-            self.report(Check::KeyNotHere.at(found.entry.key_span, message));
+            // Nothing comes of it.
+            self.report(mild(Check::KeyNotHere.at(found.entry.key_span, message).hint("remove it")));
         }
     }
 

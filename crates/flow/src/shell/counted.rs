@@ -30,9 +30,7 @@ pub(crate) fn checked_first(script: &str, expression: &Range<usize>) -> Option<F
     if names.is_empty() {
         return None;
     }
-    let own_line = script[line..command].trim().is_empty();
-    let behind = if own_line { format!("\n{}", &script[line..command]) } else { "; ".to_owned() };
-    let checks = names.iter().map(|name| format!("[[ ${name} =~ ^-?[0-9]+$ ]] || {name}=0{behind}"));
+    let checks = names.iter().map(|name| format!("[[ ${name} =~ ^-?[0-9]+$ ]] || {name}=0; "));
     Some(Fix::new(Span::new(command, command), checks.collect::<String>()))
 }
 
@@ -99,7 +97,7 @@ mod tests {
     #[test]
     fn numbers_are_checked_before_the_command() {
         for (script, wanted) in [
-            ("  N=$((N + 1))", "  [[ $N =~ ^-?[0-9]+$ ]] || N=0\n  N=$((N + 1))"),
+            ("  N=$((N + 1))", "  [[ $N =~ ^-?[0-9]+$ ]] || N=0; N=$((N + 1))"),
             ("N=$(cat f || echo 0); N=$(($N + 1))", "N=$(cat f || echo 0); [[ $N =~ ^-?[0-9]+$ ]] || N=0; N=$(($N + 1))"),
             ("if x; then echo \"a$((2*A + B))\"; fi", "if x; then [[ $A =~ ^-?[0-9]+$ ]] || A=0; [[ $B =~ ^-?[0-9]+$ ]] || B=0; echo \"a$((2*A + B))\"; fi"),
         ] {

@@ -32,11 +32,11 @@ mod carriers;
 mod commands;
 mod compound;
 mod counted;
+mod embedded;
 mod follow;
 mod hazards;
 mod names;
 mod options;
-mod python;
 mod reader;
 mod redirections;
 mod tree;
@@ -377,7 +377,7 @@ impl ShellScript {
     /// The changes of the text by which a program in it gets its values from the environment, where that means the same.
     pub(crate) fn values_from_environment(&self, text: &str, at: usize) -> Vec<Fix> {
         let slots: Vec<_> = self.slots.iter().map(|slot| slot.reference.span().range()).collect();
-        python::values_from_environment(text, &slots, at)
+        embedded::values_from_environment(text, &slots, at)
     }
 
     /// The change of the text by which names of an arithmetic expression are checked to be numbers first.

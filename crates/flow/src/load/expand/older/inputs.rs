@@ -2,7 +2,7 @@
 //! `context` there. Here they are inputs, and `context` takes them from these.
 
 use ecow::EcoString;
-use threadline_lang::{Type, Value};
+use threadline_lang::Value;
 use threadline_lang::diag::Fix;
 use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::value::JsonStyle;
@@ -162,12 +162,15 @@ impl Expander<'_> {
                 entry.node = TreeNode::made_text("text", entry.node.span);
             }
         }
-        // A text whose default is something else: there, every parameter is what it is.
+        // There, values of the caller are texts and become what they look like: a type other than text says nothing, and
+        // neither does one that its default does not have.
         let is_text = |node: &TreeNode| matches!(node.value.as_str(), Some("string" | "text" | "path" | "enum"));
-        let has_other = written.get("default").is_some_and(|node| matches!(node.value.kind(), Type::Int | Type::Decimal | Type::Bool));
-        if has_other && let Some(entry) = written.entry("type").filter(|entry| is_text(&entry.node)) {
-            edits.retain(|edit| edit.as_ref().is_none_or(|edit| edit.span.start != entry.node.span.start));
-            edits.push(Place { text, entry }.removed(written));
+        let has_other = written.get("default").is_some_and(|node| !node.value.is_null() && node.value.as_str().is_none());
+        if let Some(entry) = written.entry("type").filter(|entry| has_other || !is_text(&entry.node)) {
+            edits.retain(|edit| {
+                edit.as_ref().is_none_or(|edit| edit.span.start != entry.node.span.start)
+            });
+            edits.push(Place { text, entry }.commented_out(written).or_else(|| Place { text, entry }.removed(written)));
             all.retain(|(key, _)| key != "type");
         }
         let asks = written.get("required").and_then(|node| node.value.as_bool());

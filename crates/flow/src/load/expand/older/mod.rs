@@ -24,6 +24,7 @@ use crate::checks::Check;
 use crate::fields::{
     Becomes, EVALUATE, FRAGMENT, KeyKind, NODE, ObjectSpec, ROUTE, STATE, STEP, WORKFLOW, find_older_key,
 };
+use crate::forms::is_name;
 use crate::plan::SELF;
 use crate::problem::{self, Problem};
 use edits::Place;
@@ -35,6 +36,7 @@ impl Expander<'_> {
         let kind = if root.value.as_list().is_some() { KeyKind::Steps } else { KeyKind::Object(&WORKFLOW) };
         let root = self.present(&root, &kind).unwrap_or(root);
         let root = self.with_flow(root);
+        let root = self.with_secrets(root);
         let root = self.with_present_roots(root);
         self.with_present_inputs(root)
     }
@@ -232,6 +234,37 @@ impl Expander<'_> {
             is_changed = true;
         }
         is_changed
+    }
+
+    /// A file whose secret variables are `secrets`, which `env` takes from there.
+    fn with_secrets(&mut self, root: TreeNode) -> TreeNode {
+        let Some(env) = root.entry("env").cloned() else { return root };
+        let (mut secrets, mut variables) = (named(root.get("secrets")), named(Some(&env.node)));
+        let mut is_changed = false;
+        for (name, entry) in &mut variables {
+            let is_secret = entry.node.get("secret").is_some_and(|secret| secret.value.as_bool() == Some(true));
+            let source = entry.node.get("value").and_then(|value| value.value.as_str());
+            let variable = source.and_then(|source| source.strip_prefix("${")?.strip_suffix('}'));
+            let variable = variable.map(|name| name.strip_prefix("env.").unwrap_or(name)).filter(|name| is_name(name));
+            let (Some(variable), true) = (variable, is_secret && secrets.iter().all(|(known, _)| known != name)) else {
+                continue;
+            };
+            let message = format!("`secret: true` of `{name}` is the spelling of an older system");
+            let hint = format!("write `secrets: {{{name}: {variable}}}`, and `{name}: \"${{secrets.{name}}}\"` under `env:`");
+            self.report_old(Check::OldSpelling.at(entry.key_span, message).hint(hint));
+            secrets.push((name.clone(), TreeEntry::made(entry.key_span, TreeNode::made_text(variable, entry.node.span))));
+            entry.node = reference(&format!("secrets.{name}"), entry.node.span);
+            is_changed = true;
+        }
+        if !is_changed {
+            return root;
+        }
+        let mut all = super::without(&root, &["env", "secrets"]);
+        let secrets = self.make_object(secrets, env.node.span);
+        let variables = self.make_object(variables, env.node.span);
+        all.push(("secrets".into(), TreeEntry::made(env.key_span, secrets)));
+        all.push(("env".into(), TreeEntry { node: variables, ..env }));
+        self.make_object(all, root.span)
     }
 
     // ---- what is told ----------------------------------------------------------------------------------

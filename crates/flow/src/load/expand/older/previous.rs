@@ -33,6 +33,8 @@ struct OldNames {
     /// Whether the step before has its older names.
     previous: bool,
     merge: bool,
+    /// What steps capture.
+    captures: BTreeSet<EcoString>,
     /// The variables of `env:` that are fixed texts.
     variables: BTreeSet<EcoString>,
     /// Those that are read, with the changes of the text; none where one cannot be changed.
@@ -62,13 +64,16 @@ impl Expander<'_> {
             let is_set = [format!("id: {name}"), format!("capture: {name}"), format!("capture_output: {name}")];
             is_fixed(entry) && crate::forms::is_name(name) && !is_known && !is_set.iter().any(|set| text.contains(set))
         });
+        let mut captures = BTreeSet::new();
+        note_captures(&root, &mut captures);
         let mut old = OldNames {
             previous,
+            captures,
             merge: root.get("map").is_some() && text.contains("merge."),
             variables: variables.map(|(name, _)| name).collect(),
             ..OldNames::default()
         };
-        if !old.previous && !old.merge && old.variables.is_empty() {
+        if !old.previous && !old.merge && old.variables.is_empty() && old.captures.is_empty() {
             return root;
         }
         let made = self.present_roots(&root, "", &mut old).unwrap_or(root);
@@ -172,6 +177,19 @@ impl Expander<'_> {
         if ROOTS.contains(&name) {
             return (old.previous && FIELDS.contains(&first?)).then(|| (root, "prev".to_owned()));
         }
+        if old.captures.contains(name)
+            && let Some(field @ ("exit_code" | "stderr" | "success")) = first
+        {
+            let end = root.range().end + 1 + field.len();
+            text.get(root.range().end + 1..end).filter(|written| *written == field)?;
+            if field != "success" {
+                return Some((root, format!("captured.{name}")));
+            }
+            let close = end + text[end..].find('}')?;
+            let is_plain = matches!(&text[end..close], "" | ":-false" | "|default:false" | ":default=false");
+            let new = format!("= default(captured.{name}.exit_code, 1) == 0");
+            return is_plain.then(|| (Span::new(root.range().start, close), new));
+        }
         if name == "merge" && old.merge {
             let first = first.filter(|first| [SOURCE, TARGET].contains(first))?;
             let end = root.range().end + 1 + first.len();
@@ -267,6 +285,15 @@ impl Expander<'_> {
         }
         self.is_own(env.key_span).then_some(edits)
     }
+}
+
+/// Notes what the steps of a file capture by its older key, whose fields are read directly there.
+fn note_captures(node: &TreeNode, captures: &mut BTreeSet<EcoString>) {
+    if let Some(name) = node.get("capture_output").and_then(|name| name.value.as_str()) {
+        captures.insert(name.into());
+    }
+    node.items().iter().for_each(|item| note_captures(item, captures));
+    node.entries().for_each(|(_, entry)| note_captures(&entry.node, captures));
 }
 
 /// `$NAME` in a text, for variables of the file.

@@ -1,4 +1,4 @@
-//! Values inside the text of a Python program that a script has: how the program reads them from its environment
+//! Values inside the text of a Python or JavaScript program that a script has: how the program reads them from its environment
 //! instead, where nobody can run them.
 //!
 //! What is put in place of a value is exact: only values inside literals of text are touched, and only where the program
@@ -10,8 +10,26 @@ use threadline_lang::diag::{Fix, Span};
 
 use super::hazards::is_code_variable;
 
+/// What a program is written in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Python,
+    JavaScript,
+}
+
+impl Language {
+    /// The program that runs it, and the option behind which its text stands.
+    fn command(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Python => ("python", "-c"),
+            Self::JavaScript => ("node", "-e"),
+        }
+    }
+}
+
 /// A program inside a script.
 struct Program {
+    language: Language,
     /// Where the command begins that runs it.
     command: usize,
     /// The text of the program.
@@ -55,10 +73,17 @@ pub(crate) fn values_from_environment(script: &str, slots: &[Range<usize>], at: 
 
 /// The programs of a script, in order.
 fn programs(script: &str, slots: &[Range<usize>]) -> Vec<Program> {
+    let mut found = programs_in(script, slots, Language::Python);
+    found.extend(programs_in(script, slots, Language::JavaScript));
+    found
+}
+
+fn programs_in(script: &str, slots: &[Range<usize>], language: Language) -> Vec<Program> {
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(here) = script[at..].find("python").map(|from| at + from) {
-        at = here + "python".len();
+    let name = language.command().0;
+    while let Some(here) = script[at..].find(name).map(|from| at + from) {
+        at = here + name.len();
         let rest = &script[at..];
         let version =
             rest.len() - rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == '.').len();
@@ -72,7 +97,8 @@ fn programs(script: &str, slots: &[Range<usize>]) -> Vec<Program> {
             continue;
         }
         let argument = behind + blanks;
-        let found_here = inline(script, slots, here, argument).or_else(|| document(script, here, argument));
+        let found_here = inline(script, slots, here, argument, language)
+            .or_else(|| document(script, here, argument, language));
         if let Some(program) = found_here {
             at = program.text.end;
             found.push(program);
@@ -90,12 +116,26 @@ fn begins_command(script: &str, at: usize) -> bool {
     }
     let last = before.rsplit([' ', '\t']).next().unwrap_or_default();
     let is_word = ["then", "do", "else", "if", "elif", "while", "until", "!"].contains(&last);
-    is_word || before.ends_with(['|', '&', ';', '(', '`']) || last == "{"
+    // Behind variables that are set for it.
+    let name = before.split('=').next().unwrap_or_default();
+    let is_name = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_';
+    let is_set = name.len() < before.len()
+        && !name.is_empty()
+        && name.chars().all(is_name)
+        && !before.contains([';', '|', '&', '\\'])
+        && before.matches('"').count() % 2 == 0;
+    is_word || before.ends_with(['|', '&', ';', '(', '`']) || last == "{" || is_set
 }
 
 /// A program behind `-c`, in quotes.
-fn inline(script: &str, slots: &[Range<usize>], command: usize, argument: usize) -> Option<Program> {
-    let rest = script[argument..].strip_prefix("-c")?;
+fn inline(
+    script: &str,
+    slots: &[Range<usize>],
+    command: usize,
+    argument: usize,
+    language: Language,
+) -> Option<Program> {
+    let rest = script[argument..].strip_prefix(language.command().1)?;
     let text = rest.trim_start_matches([' ', '\t']);
     let quote = text.chars().next().filter(|char| matches!(char, '"' | '\''))?;
     let start = script.len() - text.len() + 1;
@@ -108,14 +148,15 @@ fn inline(script: &str, slots: &[Range<usize>], command: usize, argument: usize)
         let char = script[at..].chars().next()?;
         if char == quote {
             let other = if quote == '"' { '\'' } else { '"' };
-            return Some(Program { command, text: start..at, expands: quote == '"', quote: other });
+            let expands = quote == '"';
+            return Some(Program { language, command, text: start..at, expands, quote: other });
         }
         at += char.len_utf8();
     }
 }
 
 /// A program in a here-document of the line.
-fn document(script: &str, command: usize, argument: usize) -> Option<Program> {
+fn document(script: &str, command: usize, argument: usize, language: Language) -> Option<Program> {
     let line_end = script[argument..].find('\n').map(|end| argument + end)?;
     let line = &script[argument..line_end];
     let operator = line.find("<<")?;
@@ -138,7 +179,8 @@ fn document(script: &str, command: usize, argument: usize) -> Option<Program> {
     let mut at = start;
     for line in script[start..].split_inclusive('\n') {
         if line.trim_end_matches('\n') == mark {
-            return Some(Program { command, text: start..at, expands: quote.is_none(), quote: '"' });
+            let expands = quote.is_none();
+            return Some(Program { language, command, text: start..at, expands, quote: '"' });
         }
         at += line.len();
     }
@@ -264,7 +306,10 @@ impl ProgramReader<'_> {
             // In the code itself: a number, or other data that is written alike in JSON.
             if self.stands_alone(&range) {
                 let value = self.from_environment(&name);
-                let text = format!("__import__({quote}json{quote}).loads({value})");
+                let text = match self.program.language {
+                    Language::Python => format!("__import__({quote}json{quote}).loads({value})"),
+                    Language::JavaScript => format!("JSON.parse({value})"),
+                };
                 self.edits.push((Fix::new(Span::new(range.start, range.end), text), vec![hole]));
             }
             self.at = range.end;
@@ -272,8 +317,19 @@ impl ProgramReader<'_> {
             return Some(());
         }
         let char = self.rest().chars().next()?;
-        if char == '#' {
+        let is_comment = match self.program.language {
+            Language::Python => char == '#',
+            Language::JavaScript => self.rest().starts_with("//"),
+        };
+        if is_comment {
             self.comment();
+            return Some(());
+        }
+        if self.program.language == Language::JavaScript {
+            if matches!(char, '\'' | '"' | '`') {
+                return self.literal(0);
+            }
+            self.at += char.len_utf8();
             return Some(());
         }
         let before = self.script[self.program.text.start..self.at].chars().next_back();
@@ -317,10 +373,12 @@ impl ProgramReader<'_> {
         let letters = self.rest()[..prefix].to_ascii_lowercase();
         let rest = &self.rest()[prefix..];
         let one = rest[..1].to_owned();
-        let quote = if rest.starts_with(&one.repeat(3)) { one.repeat(3) } else { one.clone() };
+        let is_python = self.program.language == Language::Python;
+        let quote = if is_python && rest.starts_with(&one.repeat(3)) { one.repeat(3) } else { one.clone() };
         self.at += prefix + quote.len();
         let (mut texts, mut used, mut from) = (Vec::new(), Vec::new(), self.at);
-        let (mut depth, mut is_sound) = (0_usize, !letters.contains('b') && !self.after_literal);
+        let (mut depth, mut is_sound) =
+            (0_usize, !letters.contains('b') && !(is_python && self.after_literal) && one != "`");
         loop {
             if let Some(hole) = self.hole() {
                 is_sound &= depth == 0;
@@ -337,7 +395,7 @@ impl ProgramReader<'_> {
                 break;
             }
             let char = rest.chars().next()?;
-            if char == '\n' && quote.len() == 1 {
+            if char == '\n' && quote.len() == 1 && one != "`" {
                 return None;
             }
             if letters.contains('f') {
@@ -355,7 +413,7 @@ impl ProgramReader<'_> {
             }
         }
         let behind = self.rest().trim_start_matches([' ', '\t', '\n']);
-        is_sound &= literal_prefix(behind).is_none();
+        is_sound &= !is_python || literal_prefix(behind).is_none();
         self.after_literal = true;
         if used.is_empty() {
             return Some(());
@@ -382,6 +440,9 @@ impl ProgramReader<'_> {
 
     /// The expression that reads a variable, with the module that the program has by then or one for itself.
     fn environment_read(&self, name: &str) -> String {
+        if self.program.language == Language::JavaScript {
+            return format!("process.env.{name}");
+        }
         let quote = self.program.quote;
         let before = &self.script[self.program.text.start..self.at];
         let margin = |line: &str| line.len() - line.trim_start().len();
@@ -443,6 +504,14 @@ mod tests {
                  :; fi",
             ),
             (
+                "python3 -c \"print(${v.a}, 1)\"",
+                "V_A=${v.a} python3 -c \"print(__import__('json').loads(__import__('os').environ['V_A']), 1)\"",
+            ),
+            (
+                "P=\"$(pwd)\" node -e \"x('/${v.a}/b', ${v.a}) // of ${v.a}\"",
+                "P=\"$(pwd)\" V_A=${v.a} node -e \"x(('/' + process.env.V_A + '/b'), JSON.parse(process.env.V_A)) // of v.a\"",
+            ),
+            (
                 "python3 -c \"f('$A', '${v.a}')\"",
                 "A=\"$A\" V_A=${v.a} python3 -c \"f(__import__('os').environ['A'], __import__('os').environ['V_A'])\"",
             ),
@@ -454,7 +523,6 @@ mod tests {
     #[test]
     fn what_is_not_certain_is_left_alone() {
         for script in [
-            "python3 -c \"print(${v.a})\"",
             "python3 -c \"print('a' '${v.a}')\"",
             "python3 -c \"print(b'${v.a}')\"",
             "python3 -c \"print(f'{x + '${v.a}'}')\"",

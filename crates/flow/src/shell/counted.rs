@@ -30,7 +30,7 @@ pub(crate) fn checked_first(script: &str, expression: &Range<usize>) -> Option<F
     if names.is_empty() {
         return None;
     }
-    let checks = names.iter().map(|name| format!("[[ ${name} =~ ^-?[0-9]+$ ]] || {name}=0; "));
+    let checks = names.iter().map(|name| format!("case ${name} in ''|*[!0-9-]*) {name}=0;; esac; "));
     Some(Fix::new(Span::new(command, command), checks.collect::<String>()))
 }
 
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn numbers_are_checked_before_the_command() {
         for (script, wanted) in [
-            ("  N=$((N + 1))", "  [[ $N =~ ^-?[0-9]+$ ]] || N=0; N=$((N + 1))"),
-            ("N=$(cat f || echo 0); N=$(($N + 1))", "N=$(cat f || echo 0); [[ $N =~ ^-?[0-9]+$ ]] || N=0; N=$(($N + 1))"),
-            ("if x; then echo \"a$((2*A + B))\"; fi", "if x; then [[ $A =~ ^-?[0-9]+$ ]] || A=0; [[ $B =~ ^-?[0-9]+$ ]] || B=0; echo \"a$((2*A + B))\"; fi"),
+            ("  N=$((N + 1))", "  case $N in ''|*[!0-9-]*) N=0;; esac; N=$((N + 1))"),
+            ("N=$(cat f || echo 0); N=$(($N + 1))", "N=$(cat f || echo 0); case $N in ''|*[!0-9-]*) N=0;; esac; N=$(($N + 1))"),
+            ("if x; then echo \"a$((2*A + B))\"; fi", "if x; then case $A in ''|*[!0-9-]*) A=0;; esac; case $B in ''|*[!0-9-]*) B=0;; esac; echo \"a$((2*A + B))\"; fi"),
         ] {
             assert_eq!(checked(script), wanted);
         }

@@ -165,7 +165,8 @@ impl Expander<'_> {
         // There, values of the caller are texts and become what they look like: a type other than text says nothing, and
         // neither does one that its default does not have.
         let is_text = |node: &TreeNode| matches!(node.value.as_str(), Some("string" | "text" | "path" | "enum"));
-        let has_other = written.get("default").is_some_and(|node| !node.value.is_null() && node.value.as_str().is_none());
+        let other = |node: &TreeNode| !node.value.is_null() && node.value.as_str().is_none();
+        let has_other = written.get("default").or(given).is_some_and(other);
         if let Some(entry) = written.entry("type").filter(|entry| has_other || !is_text(&entry.node)) {
             edits.retain(|edit| {
                 edit.as_ref().is_none_or(|edit| edit.span.start != entry.node.span.start)

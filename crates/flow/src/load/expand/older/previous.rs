@@ -65,7 +65,7 @@ impl Expander<'_> {
             is_fixed(entry) && crate::forms::is_name(name) && !is_known && !is_set.iter().any(|set| text.contains(set))
         });
         let mut captures = BTreeSet::new();
-        note_captures(&root, &mut captures);
+        note_captures(&root, self.is_older, &mut captures);
         let mut old = OldNames {
             previous,
             captures,
@@ -287,13 +287,15 @@ impl Expander<'_> {
     }
 }
 
-/// Notes what the steps of a file capture by its older key, whose fields are read directly there.
-fn note_captures(node: &TreeNode, captures: &mut BTreeSet<EcoString>) {
-    if let Some(name) = node.get("capture_output").and_then(|name| name.value.as_str()) {
+/// Notes what the steps of a file capture, by its older key or in a file that is older otherwise: the fields are read directly
+/// there.
+fn note_captures(node: &TreeNode, is_older: bool, captures: &mut BTreeSet<EcoString>) {
+    let named = node.get("capture_output").or_else(|| node.get("capture").filter(|_| is_older));
+    if let Some(name) = named.and_then(|name| name.value.as_str()) {
         captures.insert(name.into());
     }
-    node.items().iter().for_each(|item| note_captures(item, captures));
-    node.entries().for_each(|(_, entry)| note_captures(&entry.node, captures));
+    node.items().iter().for_each(|item| note_captures(item, is_older, captures));
+    node.entries().for_each(|(_, entry)| note_captures(&entry.node, is_older, captures));
 }
 
 /// `$NAME` in a text, for variables of the file.

@@ -80,6 +80,8 @@ threadline_lang::checks! {
     UnknownInput "unknown-input" Error
     /// A required input of the called workflow is not passed.
     MissingInput "missing-input" Error
+    /// A state of an older loop that gives a called loop everything it has.
+    PassesAll "passes-all" Warning
     /// A name that the called workflow does not export.
     NotExported "not-exported" Error
     /// A step is read before it has run.

@@ -13,7 +13,7 @@ use threadline_lang::diag::{Span, words};
 use threadline_lang::source::{Lacking, SourceFile, TreeNode};
 
 use crate::checks::Check;
-use crate::load::{load, named_parts};
+use crate::load::{load, named_parts, without_misplaced};
 use crate::model::{Action, AgentTool, Field, Workflow};
 use crate::plan::{Called, Callee, Plan, plan_calling};
 use crate::problem::Problem;
@@ -65,7 +65,9 @@ pub fn plan(workflow: Arc<Workflow>, read: &FileReader<'_>) -> (Option<Plan>, Ve
         problems: Vec::new(),
         named_above: Vec::new(),
     };
+    let rewritten = workflow.rewritten.clone();
     let (plan, mut problems, _) = files.plan(workflow);
+    without_misplaced(&mut problems, &rewritten);
     problems.append(&mut files.problems);
     (plan, problems)
 }

@@ -59,6 +59,8 @@ pub struct Workflow {
     pub undefined: Undefined,
     /// `shell_safety`: what happens where a command cannot be followed
     pub unknown_commands: UnknownPolicy,
+    /// The texts that stand otherwise in the file: places in them are those of the whole text.
+    pub rewritten: Vec<Span>,
     /// The value of the key `inputs`.
     pub inputs: Vec<Input>,
     /// `context`: the author's own values, which may refer to each other.

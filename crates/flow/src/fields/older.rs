@@ -197,7 +197,7 @@ pub static OLDER_KEYS: &[OlderKey] = &[
         "state",
         "context_passthrough",
         Without(
-            "pass values with `with:`, and read the exports of the called workflow: `${captured.NAME.value.x}`",
+            "give what the called loop takes with `with:`, and read the exports of the called workflow: `${captured.NAME.value.x}`",
         ),
     ),
     row(Loop, "state", "on_maintain", Without("with `maintain: true`, a loop starts again with `initial`")),

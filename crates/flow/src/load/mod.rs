@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::data::{Sink, Style};
-use threadline_lang::diag::Span;
+use threadline_lang::diag::{Fix, Span};
 use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Undefined};
 
 use crate::checks::Check;
@@ -56,15 +56,25 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
     };
     let expansion = expand::expand(&file, root);
     let mut loader = WorkflowLoader { file, syntax: Syntax::DEFAULT, problems: Vec::new(), defaults: None };
+    let workflow = expansion.root.and_then(|root| loader.read_workflow(&root));
+    without_misplaced(&mut loader.problems, &expansion.rewritten);
     for problem in expansion.problems {
         loader.report(problem);
     }
-    let workflow = expansion.root.and_then(|root| loader.read_workflow(&root));
     let workflow = workflow.map(|mut workflow| {
         workflow.take_scenarios(expansion.scenarios);
+        workflow.rewritten = expansion.rewritten;
         workflow
     });
     (workflow, in_order(loader.problems))
+}
+
+/// Drops changes of texts that stand otherwise in the file: nobody can tell where they would be made.
+pub(crate) fn without_misplaced(problems: &mut [Problem], rewritten: &[Span]) {
+    for problem in problems.iter_mut().filter(|problem| problem.file.is_none()) {
+        let is_inside = |fix: &Fix| rewritten.iter().any(|text| text.start <= fix.span.start && fix.span.end <= text.end);
+        problem.fix = problem.fix.take().filter(|fix| !is_inside(fix));
+    }
 }
 
 /// The tree of a file with all short forms, fragments and inherited files expanded.
@@ -120,6 +130,7 @@ impl WorkflowLoader {
             description: self.read_text(&fields, "description"),
             syntax: self.syntax.clone(),
             undefined: self.read_undefined(&fields),
+            rewritten: Vec::new(),
             unknown_commands: match self.read_choice(&fields, "shell_safety") {
                 Some("warn") => UnknownPolicy::Warn,
                 _ => UnknownPolicy::Refuse,
@@ -165,6 +176,7 @@ impl WorkflowLoader {
             description: None,
             syntax: self.syntax.clone(),
             undefined: Undefined::Error,
+            rewritten: Vec::new(),
             unknown_commands: UnknownPolicy::Refuse,
             inputs: Vec::new(),
             context: None,

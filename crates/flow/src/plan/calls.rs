@@ -1,13 +1,63 @@
 //! Checks calls of other workflows: the values they are passed fit their `inputs`, and the fields that are
 //! read are among their `exports`.
 
-use threadline_lang::diag::Span;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_lang::diag::{Fix, Span};
 use threadline_lang::{Origin, Reference};
 
 use super::Read;
 use super::check::{Checker, Makers, Readable, Reader, end_of_output, field_after};
 use crate::checks::Check;
 use crate::model::{Action, Call, Given, Input, Workflow};
+use crate::problem::Problem;
+
+/// The key by which an older loop gives a called one everything it has.
+const PASSES_ALL: &str = "context_passthrough";
+
+/// The place of a key beside the one whose value stands at a place, if it is `true` there.
+fn sibling(text: &str, value: Span, key: &str) -> Option<Span> {
+    let line = text.get(..value.range().start)?.rfind('\n').map_or(0, |at| at + 1);
+    let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let own = depth(&text[line..]);
+    let is_deeper = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#') || depth(line) >= own;
+    let before = text[..line].split_inclusive('\n').rev().take_while(is_deeper).map(str::len).sum::<usize>();
+    let mut at = line - before;
+    for found in text[at..].split_inclusive('\n') {
+        if at > line && !is_deeper(&found) {
+            return None;
+        }
+        let rest = found.trim_start().strip_prefix(key).and_then(|rest| rest.strip_prefix(':'));
+        if depth(found) == own && rest.is_some_and(|rest| rest.trim_start().starts_with("true")) {
+            return Some(Span::new(at + own, at + own + key.len()));
+        }
+        at += found.len();
+    }
+    None
+}
+
+/// The change of the text by which a call gives more inputs.
+fn with_entries(text: &str, call: &Call, lines: &[String]) -> Option<Fix> {
+    let blanks = |at: usize| {
+        let line = text[..at].rfind('\n').map_or(0, |line| line + 1);
+        text[line..at].bytes().all(|byte| byte == b' ').then(|| " ".repeat(at - line))
+    };
+    if let Some(first) = call.with.first() {
+        let at = first.span.range().start;
+        let new = match blanks(at) {
+            Some(blanks) => lines.iter().map(|line| format!("{line}\n{blanks}")).collect::<String>(),
+            None => lines.iter().map(|line| format!("{line}, ")).collect(),
+        };
+        return Some(Fix::new(Span::new(at, at), new));
+    }
+    let value = call.path.origin.span.range();
+    let key = text[..value.start].rfind(['\n', '{', ',']).map_or(0, |at| at + 1);
+    let key = key + text[key..].len() - text[key..].trim_start().len();
+    let blanks = blanks(key)?;
+    let new: String = lines.iter().map(|line| format!("{blanks}  {line}\n")).collect();
+    Some(Fix::new(Span::new(key, key), format!("with:\n{new}{blanks}")))
+}
 
 impl Checker<'_> {
     /// A value that a call gives, compared with the input of the called workflow.
@@ -46,6 +96,41 @@ impl Checker<'_> {
                 self.problem(problem.hint(format!("pass it: `with: {{{}: ...}}`", input.name)));
             }
         }
+        if let Some(callee) = callee {
+            let names: Vec<EcoString> = callee.inputs.iter().map(|input| input.name.clone()).collect();
+            self.passed_through(call, &names);
+        }
+    }
+
+    /// Tells of a state that gives a called loop everything it has, as in an older system: what the loop takes has to be
+    /// named.
+    fn passed_through(&mut self, call: &Call, inputs: &[EcoString]) {
+        let file = self.plan.workflow.file.clone();
+        let Some(span) = sibling(file.text(), call.path.origin.span, PASSES_ALL) else { return };
+        let workflow = Arc::clone(&self.plan.workflow);
+        let has = |name: &EcoString| {
+            let context = workflow.context.iter().flat_map(|context| &context.entries);
+            context.into_iter().any(|entry| entry.name == *name)
+        };
+        let is_captured = |name: &EcoString| {
+            let mut steps = self.plan.steps.iter().filter_map(|planned| planned.step.capture.as_ref());
+            steps.any(|capture| capture.value == *name)
+        };
+        let given = inputs.iter().filter(|name| call.with.iter().all(|given| given.name != **name));
+        let lines: Vec<String> = given
+            .filter_map(|name| match (is_captured(name), has(name)) {
+                (true, _) => Some(format!("{name}: \"${{captured.{name}.output}}\"")),
+                (false, true) => Some(format!("{name}: \"${{context.{name}}}\"")),
+                (false, false) => None,
+            })
+            .collect();
+        if lines.is_empty() {
+            return;
+        }
+        let message = "a state gives a called loop what it names";
+        let hint = format!("write `with: {{{}}}`", lines.join(", "));
+        let fix = with_entries(file.text(), call, &lines);
+        self.problem(Problem { fix, ..Check::PassesAll.at(span, message).hint(hint) });
     }
 
     fn unknown_input(&mut self, callee: &Workflow, call: &Call, given: &Given) {

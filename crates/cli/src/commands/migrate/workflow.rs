@@ -100,9 +100,9 @@ fn first_sound(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> (usize,
     (fixes.len(), None)
 }
 
-/// How many values are run as code in a text.
-fn evaluated(file: &SourceFile, text: &str) -> usize {
-    problems_of(file, text).iter().filter(|problem| problem.id == Check::ShellEvaluates.id()).count()
+/// How many values are run as code.
+fn evaluated(problems: &[Problem]) -> usize {
+    problems.iter().filter(|problem| problem.id == Check::ShellEvaluates.id()).count()
 }
 
 /// The problems of a text in the place of the file, without those of other files.
@@ -155,6 +155,7 @@ fn mechanical(problem: &Problem) -> Option<(Keeps, &Fix)> {
     let keeps = match problem.id {
         id if id == Check::OldSpelling.id() || id == Check::IgnoredKey.id() => Keeps::Everything,
         id if id == Check::OldKey.id() => Keeps::Meaning,
+        id if id == Check::PassesAll.id() => Keeps::Meaning,
         "deprecated-field" | "deprecated-spelling" => Keeps::Meaning,
         id if id == Check::ShellEvaluates.id() && MOVED.iter().any(|moved| fix.text.contains(moved)) => {
             Keeps::Safety
@@ -184,8 +185,13 @@ fn applied(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> Option<Stri
     let is_read = SourceFile::with_format(file.name(), &new, file.format())
         .read_tree(&threadline_lang::Limits::DEFAULT)
         .is_ok();
-    if fixes.iter().any(|(keeps, _)| *keeps == Keeps::Safety) && evaluated(file, &new) >= evaluated(file, text) {
-        return None;
+    if fixes.iter().any(|(keeps, _)| *keeps != Keeps::Everything) {
+        let (before, after) = (problems_of(file, text), problems_of(file, &new));
+        let errors = |problems: &[Problem]| problems.iter().filter(|problem| problem.is_error()).count();
+        let is_safer = fixes.iter().all(|(keeps, _)| *keeps != Keeps::Safety) || evaluated(&after) < evaluated(&before);
+        if !is_safer || errors(&after) > errors(&before) {
+            return None;
+        }
     }
     let is_same = fixes.iter().any(|(keeps, _)| *keeps != Keeps::Everything)
         || match (read(text), read(&new)) {

@@ -104,8 +104,18 @@ impl Expander<'_> {
         let below = self.make_object(without(&fragment.node, &OF_FRAGMENT), fragment.node.span);
         let below = self.make_object(without(&below, &["fragment"]), below.span);
         let param = self.bind_parameters(state, named, name, &fragment.node);
-        // In a state that uses a fragment and calls a workflow, `with` belongs to the fragment.
-        let above = self.make_object(without(state, &OF_STATE), state.span);
+        let mut above = without(state, &OF_STATE);
+        // In a state that uses a fragment and calls a workflow, `with` gives both what they declare.
+        if let Some(with) = state.entry("with").filter(|_| calls_workflow(state, &fragment.node)) {
+            let parameters = fragment.node.get("parameters");
+            let is_free = |key: &str| parameters.is_none_or(|parameters| parameters.get(key).is_none());
+            let given: NodeEntries = entries(&with.node).into_iter().filter(|(key, _)| is_free(key)).collect();
+            if !given.is_empty() {
+                let node = self.make_object(given, with.node.span);
+                above.push(("with".into(), with_node(with, node)));
+            }
+        }
+        let above = self.make_object(above, state.span);
         let mut all = entries(&self.merge(&below, &above));
         if let Some(param) = param {
             all.retain(|(key, _)| key != "param");
@@ -139,7 +149,7 @@ impl Expander<'_> {
         let known_names: Vec<&str> =
             parameters.into_iter().flat_map(TreeNode::entries).map(|(parameter, _)| parameter).collect();
         for (given, entry) in with.into_iter().flat_map(|with| with.node.entries()) {
-            if !known_names.contains(&given) {
+            if !known_names.contains(&given) && !calls_workflow(state, fragment) {
                 let problem = unknown_parameter(name, given, entry.key_span, &known_names);
                 self.report(
                     with.into_iter().fold(problem, |problem, with| unless_present(problem, &with.node)),
@@ -278,6 +288,11 @@ impl Expander<'_> {
         all.push(text("action_type", "prompt", action.key_span));
         Some(self.make_object(all, state.span))
     }
+}
+
+/// Whether a state calls a workflow, by itself or by its fragment.
+fn calls_workflow(state: &TreeNode, fragment: &TreeNode) -> bool {
+    ["loop", "workflow"].iter().any(|key| state.get(key).or_else(|| fragment.get(key)).is_some())
 }
 
 /// Whether a text starts with a command for an agent, such as `/review` or `/team:review`.

@@ -50,6 +50,7 @@ pub(super) fn expand(file: &SourceFile, root: TreeNode) -> ExpandedFile {
         taken: 0,
         imported: Vec::new(),
         is_older: false,
+        rewritten: Vec::new(),
         incomplete: false,
         scenarios: Vec::new(),
         scenario_ids: BTreeSet::new(),
@@ -57,7 +58,8 @@ pub(super) fn expand(file: &SourceFile, root: TreeNode) -> ExpandedFile {
     };
     let root = expander.expand_file(root);
     let root = Some(root).filter(|_| !expander.incomplete);
-    ExpandedFile { root, problems: expander.problems, scenarios: expander.scenarios }
+    let Expander { problems, rewritten, scenarios, .. } = expander;
+    ExpandedFile { root, problems, rewritten, scenarios }
 }
 
 /// A file in which everything that stands for something else has become that.
@@ -65,6 +67,8 @@ pub(super) struct ExpandedFile {
     /// The tree; none if so much is missing that the rest cannot be checked.
     pub(super) root: Option<TreeNode>,
     pub(super) problems: Vec<Problem>,
+    /// The texts that stand otherwise in the file.
+    pub(super) rewritten: Vec<Span>,
     /// The scenarios that became nodes.
     pub(super) scenarios: Vec<Scenario>,
 }
@@ -78,6 +82,8 @@ struct Expander<'f> {
     imported: Vec<String>,
     /// Whether the file has a spelling of an older system.
     is_older: bool,
+    /// The texts that stand otherwise in the file.
+    rewritten: Vec<Span>,
     /// Whether something is missing that the rest depends on.
     incomplete: bool,
     scenarios: Vec<Scenario>,

@@ -159,6 +159,8 @@ impl Expander<'_> {
         let mut made = TreeNode::made_text(&new, node.span);
         if new.len() == text.len() {
             made.style = node.style;
+        } else {
+            self.rewritten.push(node.span);
         }
         Some(made)
     }

@@ -6,14 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_flow::checks::Check;
 use threadline_flow::files;
 use threadline_flow::load::load;
-use threadline_flow::model::{Import, Input, InputError, SCENARIOS, Shape, Workflow};
+use threadline_flow::model::{Action, Import, Input, InputError, SCENARIOS, Shape, Source, Workflow};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::diag::{nearest, words};
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
+use threadline_runner::project::Project;
 use threadline_runner::reload::{self, ImportError, ImportedExports};
 use threadline_store::JournalReader;
 
@@ -258,6 +260,7 @@ pub(crate) fn plan_file_with(
         change(&mut workflow)?;
         let (plan, found) = files::plan(Arc::new(workflow), &inputs::read_called);
         problems.extend(found);
+        problems.extend(plan.iter().flat_map(outside_sources));
         planned = plan;
     }
     // The problems of called files come last, in the order the files were read.
@@ -267,6 +270,32 @@ pub(crate) fn plan_file_with(
     });
     let sound = !problems.iter().any(Problem::is_error);
     Ok((planned.filter(|_| sound), problems))
+}
+
+/// Files of items that are named before the run, and lie where no run reads them.
+fn outside_sources(plan: &Plan) -> Vec<Problem> {
+    let project = std::env::current_dir().ok().and_then(|here| Project::of(&here).ok());
+    let Some(project) = project else { return Vec::new() };
+    let workflow = &plan.workflow;
+    let project = project.allow(workflow.allow.files.iter().map(EcoString::as_str));
+    let mut problems = Vec::new();
+    for planned in &plan.steps {
+        let Action::ForEach(each) = &planned.step.action else { continue };
+        let (path, origin) = match &each.source {
+            Source::File { path, .. } => (path.value.as_plain().map(|path| path.to_string()), &path.origin),
+            Source::Value(value) if each.is_map => {
+                (value.value.as_fixed().and_then(|value| value.as_str()).map(str::to_owned), &value.origin)
+            }
+            _ => continue,
+        };
+        if let Some(path) = path.filter(|path| path.starts_with('/'))
+            && let Err(error) = project.place(&path)
+        {
+            let problem = Check::UnreadableItems.at(origin.span, format!("the items: {}", error.message));
+            problems.push(error.hint.into_iter().fold(problem, Problem::hint));
+        }
+    }
+    problems
 }
 
 /// Reports of the problems of a file. Beyond the maximum, only their number is reported.

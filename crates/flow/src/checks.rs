@@ -64,6 +64,8 @@ threadline_lang::checks! {
     UnknownTool "unknown-tool" Error
     /// The file of a called workflow cannot be read.
     UnreadableCall "unreadable-call" Error
+    /// A file of items that no run may read.
+    UnreadableItems "unreadable-items" Warning
     /// Workflows that call each other, or calls that are nested too deeply.
     CallCycle "call-cycle" Error
     /// Files that import each other, or imports that are nested too deeply.

@@ -128,6 +128,13 @@ impl ExpectationLoader<'_> {
         depth: usize,
         bound: &mut StepChecks,
     ) -> Option<ExpectationLine> {
+        // What is compared is one amount or name, so that a name behind it is an operator that does not exist.
+        if at.node.value.as_object().is_some()
+            && let Some(left_out) = self.unknown_operators(field.name, at)
+        {
+            bound.checks.extend(left_out);
+            return None;
+        }
         let check = self.comparison(at, field.name, depth)?;
         bound.position.get_or_insert(bound.here);
         bound.checks.push(node(field.name, span, LineKind::At(ActualPath::of(path), check.into())));

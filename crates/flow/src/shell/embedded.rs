@@ -204,7 +204,12 @@ fn holes(script: &str, slots: &[Range<usize>], program: &Program) -> Option<Vec<
         if program.expands {
             let next = rest[char.len_utf8()..].chars().next();
             match (char, next) {
-                ('`', _) | ('\\', Some('"' | '$' | '`' | '\\' | '\n')) => return None,
+                // A dollar sign of the program.
+                ('\\', Some('$')) => {
+                    at += 2;
+                    continue;
+                }
+                ('`', _) | ('\\', Some('"' | '`' | '\\' | '\n')) => return None,
                 // Of the shell itself, where a reference would begin otherwise.
                 ('$', Some('$')) if rest.starts_with("$${") => {
                     let name = &rest[3..];

@@ -58,10 +58,11 @@ impl Expander<'_> {
             None => ("on_failure".into(), TreeEntry { node: rest, ..handler.clone() }),
             Some(attempts) => {
                 let attempts = TreeNode::made_scalar(Value::from(attempts), named.node.span);
-                let retry = vec![
-                    ("attempts".into(), TreeEntry::made(named.key_span, attempts)),
-                    ("fix".into(), TreeEntry::made(handler.key_span, rest)),
-                ];
+                let mut retry = vec![("attempts".into(), TreeEntry::made(named.key_span, attempts))];
+                // Without anything that mends, the step is only tried again.
+                if rest.entries().next().is_some() {
+                    retry.push(("fix".into(), TreeEntry::made(handler.key_span, rest)));
+                }
                 let retry = self.make_object(retry, span);
                 ("retry".into(), TreeEntry::made(handler.key_span, retry))
             }
@@ -96,6 +97,9 @@ impl Expander<'_> {
         let blanks = " ".repeat(outer.indent()?);
         let place = |entry| Place { text: self.file.text(), entry };
         let mut removed = Vec::new();
+        if inner.entries().all(|(key, _)| key == ATTEMPTS || key == FAILS) {
+            return None;
+        }
         for (_, entry) in inner.entries() {
             place(entry).indent().filter(|_| place(entry).has_own_lines() || entry.node.entries().count() > 0)?;
         }

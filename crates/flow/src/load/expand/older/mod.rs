@@ -9,6 +9,7 @@ mod flow;
 mod inputs;
 mod mend;
 mod outside;
+mod phases;
 mod previous;
 mod stall;
 
@@ -34,6 +35,8 @@ impl Expander<'_> {
     /// A file with the spellings of today.
     pub(super) fn with_present_spellings(&mut self, root: TreeNode) -> TreeNode {
         let kind = if root.value.as_list().is_some() { KeyKind::Steps } else { KeyKind::Object(&WORKFLOW) };
+        let root = self.with_merge_of_list(root);
+        let root = self.with_worktrees(root);
         let root = self.present(&root, &kind).unwrap_or(root);
         let root = self.with_flow(root);
         let root = self.with_secrets(root);

@@ -142,26 +142,27 @@ impl Expander<'_> {
             let name = &text[span.range()];
             let place = origin.as_ref().map_or(node.span, |origin| problem::place_in(origin, *span, file));
             let message = format!("`{name}` is the spelling of an older system");
-            let problem = Check::OldSpelling.at(place, message);
-            let problem = problem.hint(format!("write `{new}`"));
+            let problem = Check::OldSpelling.at(place, message).hint(format!("write `{new}`"));
             // A variable has to be declared beside it: all of them change at once.
             let is_variable = new.contains("context.");
             if is_variable {
                 old.edits.push(fix.clone());
             }
-            let fix = fix.filter(|_| !is_variable && new != "target_branch");
-            self.report_old(Problem { fix, ..problem });
+            let fix = fix.filter(|_| !is_variable && new != TARGET);
+            let id = if is_variable { problem.id } else { "deprecated-spelling" };
+            self.report_old(Problem { id, fix, ..problem });
         }
         let mut new = text.to_owned();
         for (span, with) in changes.iter().rev() {
-            new.replace_range(span.range(), with);
+            // With blanks before it, a shorter name leaves what stands behind it in its place.
+            let blanks = span.range().len().saturating_sub(with.len());
+            new.replace_range(span.range(), &format!("{}{with}", " ".repeat(blanks)));
         }
-        let mut made = TreeNode::made_text(&new, node.span);
-        if new.len() == text.len() {
-            made.style = node.style;
-        } else {
+        if new.len() != text.len() {
             self.rewritten.push(node.span);
         }
+        let mut made = TreeNode::made_text(&new, node.span);
+        made.style = node.style;
         Some(made)
     }
 

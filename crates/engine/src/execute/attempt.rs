@@ -693,7 +693,7 @@ fn observe<D: Driver>(
         EffectResult::Tool(answer, timing) => {
             own.extend(answer.version.map(|version| (names::TOOL_VERSION, version.into())));
             let result = match answer.result {
-                Ok(answer) => response::tool_result(&answer, pending.limits.max_output),
+                Ok(answer) => response::tool_result(&answer, pending.limits.max_output).typed(step.format),
                 Err(failure) => StepResult::failed(limited(failure)),
             };
             own.push((names::TOOL_EXECUTION_TIME_MS, result::millis(timing.elapsed)));

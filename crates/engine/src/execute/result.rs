@@ -44,6 +44,18 @@ impl StepResult {
         Self { value, output, stderr, exact: ExactStreams::default() }
     }
 
+    /// A text as the value that it is in a format; any other value as it is.
+    #[must_use]
+    pub fn typed(self, format: CaptureFormat) -> Self {
+        let read = match &self.value {
+            Ok(value) if format != CaptureFormat::Text => value.as_str().map(|text| read_output(text, format)),
+            _ => None,
+        };
+        let Some(value) = read else { return self };
+        let output = self.value.ok();
+        Self { value, output, ..self }
+    }
+
     /// A failure, and nothing that was printed.
     pub fn failed(failure: Failure) -> Self {
         Self::silent(Err(failure))

@@ -571,10 +571,14 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
              `${captured.NAME.exit_code}`",
         )
         .aliases(&["capture_output"]),
-        key("capture_format", KeyKind::Fixed(Form::OneOf(CAPTURE_FORMATS)), "how the output is parsed")
-            .default("text")
-            .on(PROGRAMS)
-            .shareable(),
+        key(
+            "capture_format",
+            KeyKind::Fixed(Form::OneOf(CAPTURE_FORMATS)),
+            "how the output is parsed, or the text that a tool answers",
+        )
+        .default("text")
+        .on(&[Shell, Argv, Agent, Tool])
+        .shareable(),
         key(
             "timeout",
             KeyKind::Setting(Form::Duration),

@@ -88,6 +88,7 @@ impl Checker<'_> {
                 let callee = self.called.get(&call.path.value).and_then(|callee| callee.plan.as_ref());
                 callee.map_or(ValueShape::one(Type::Object), |plan| plan.export_shape.clone())
             }
+            Action::Tool(_) if step.format != CaptureFormat::Text => of_format(step.format),
             Action::Tool(call) => {
                 let server = self.plan.workflow.servers.iter().find(|server| server.name == call.server);
                 let result = server.and_then(|server| server.results.get(&call.tool));

@@ -5,6 +5,7 @@
 //! follows from the rows of [`crate::fields::OLDER_KEYS`].
 
 mod edits;
+mod filters;
 mod flow;
 mod inputs;
 mod mend;
@@ -37,6 +38,7 @@ impl Expander<'_> {
         let kind = if root.value.as_list().is_some() { KeyKind::Steps } else { KeyKind::Object(&WORKFLOW) };
         let root = self.with_merge_of_list(root);
         let root = self.with_worktrees(root);
+        let root = self.with_present_filters(root);
         let root = self.present(&root, &kind).unwrap_or(root);
         let root = self.with_flow(root);
         let root = self.with_secrets(root);

@@ -48,7 +48,9 @@ impl StepResult {
     #[must_use]
     pub fn typed(self, format: CaptureFormat) -> Self {
         let read = match &self.value {
-            Ok(value) if format != CaptureFormat::Text => value.as_str().map(|text| read_output(text, format)),
+            Ok(value) if format != CaptureFormat::Text => {
+                value.as_str().map(|text| read_output(text, format))
+            }
             _ => None,
         };
         let Some(value) = read else { return self };

@@ -129,10 +129,18 @@ impl ExpectationLoader<'_> {
         bound: &mut StepChecks,
     ) -> Option<ExpectationLine> {
         // What is compared is one amount or name, so that a name behind it is an operator that does not exist.
-        if at.node.value.as_object().is_some()
-            && let Some(left_out) = self.unknown_operators(field.name, at)
-        {
-            bound.checks.extend(left_out);
+        let is_path = |key: &str| {
+            table::named(key).is_none()
+                && known(table::LOGIC, key).is_none()
+                && comparison::meant_behind_parameter(key).is_none()
+                && !key.contains(['.', '['])
+        };
+        if at.node.entries().next().is_some() && at.node.entries().all(|(key, _)| is_path(key)) {
+            for (key, entry) in at.node.entries() {
+                let problem = Check::UnknownOperator.at(entry.key_span, format!("`{key}` is no operator"));
+                self.unknown(problem.hint("write an operator, such as `eq`, `gt` or `in`"));
+                bound.checks.extend(self.left_out_operator(key, entry.key_span));
+            }
             return None;
         }
         let check = self.comparison(at, field.name, depth)?;

@@ -72,7 +72,8 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
 /// Drops changes of texts that stand otherwise in the file: nobody can tell where they would be made.
 pub(crate) fn without_misplaced(problems: &mut [Problem], rewritten: &[Span]) {
     for problem in problems.iter_mut().filter(|problem| problem.file.is_none()) {
-        let is_inside = |fix: &Fix| rewritten.iter().any(|text| text.start <= fix.span.start && fix.span.end <= text.end);
+        let is_inside =
+            |fix: &Fix| rewritten.iter().any(|text| text.start <= fix.span.start && fix.span.end <= text.end);
         problem.fix = problem.fix.take().filter(|fix| !is_inside(fix));
     }
 }

@@ -477,7 +477,8 @@ impl WorkflowLoader {
         }
         for key in ["backoff", "delay", "max_delay", "jitter", "on", "not_on"] {
             if let Some(other) = retry.found(key) {
-                let message = format!("`{key}` has no effect beside `fix`: the step is tried again behind its steps");
+                let message =
+                    format!("`{key}` has no effect beside `fix`: the step is tried again behind its steps");
                 self.report(Check::KeyNotHere.at(other.entry.key_span, message).hint("remove it"));
             }
         }

@@ -21,7 +21,8 @@ fn sibling(text: &str, value: Span, key: &str) -> Option<Span> {
     let line = text.get(..value.range().start)?.rfind('\n').map_or(0, |at| at + 1);
     let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let own = depth(&text[line..]);
-    let is_deeper = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#') || depth(line) >= own;
+    let is_deeper =
+        |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#') || depth(line) >= own;
     let before = text[..line].split_inclusive('\n').rev().take_while(is_deeper).map(str::len).sum::<usize>();
     let mut at = line - before;
     for found in text[at..].split_inclusive('\n') {

@@ -98,8 +98,14 @@ mod tests {
     fn numbers_are_checked_before_the_command() {
         for (script, wanted) in [
             ("  N=$((N + 1))", "  case $N in ''|*[!0-9-]*) N=0;; esac; N=$((N + 1))"),
-            ("N=$(cat f || echo 0); N=$(($N + 1))", "N=$(cat f || echo 0); case $N in ''|*[!0-9-]*) N=0;; esac; N=$(($N + 1))"),
-            ("if x; then echo \"a$((2*A + B))\"; fi", "if x; then case $A in ''|*[!0-9-]*) A=0;; esac; case $B in ''|*[!0-9-]*) B=0;; esac; echo \"a$((2*A + B))\"; fi"),
+            (
+                "N=$(cat f || echo 0); N=$(($N + 1))",
+                "N=$(cat f || echo 0); case $N in ''|*[!0-9-]*) N=0;; esac; N=$(($N + 1))",
+            ),
+            (
+                "if x; then echo \"a$((2*A + B))\"; fi",
+                "if x; then case $A in ''|*[!0-9-]*) A=0;; esac; case $B in ''|*[!0-9-]*) B=0;; esac; echo \"a$((2*A + B))\"; fi",
+            ),
         ] {
             assert_eq!(checked(script), wanted);
         }
@@ -107,7 +113,13 @@ mod tests {
 
     #[test]
     fn what_is_not_certain_is_left_alone() {
-        for script in ["a && N=$((N + 1))", "while [ $((N)) = 1 ]; do", "echo a \\\n $((N))", "N=$((a[N]))", "echo '$((N))'"] {
+        for script in [
+            "a && N=$((N + 1))",
+            "while [ $((N)) = 1 ]; do",
+            "echo a \\\n $((N))",
+            "N=$((a[N]))",
+            "echo '$((N))'",
+        ] {
             assert_eq!(checked(script), script);
         }
     }

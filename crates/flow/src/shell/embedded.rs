@@ -215,12 +215,17 @@ fn holes(script: &str, slots: &[Range<usize>], program: &Program) -> Option<Vec<
                     let name = &rest[3..];
                     let end = name.find(|char: char| !char.is_ascii_alphanumeric() && char != '_')?;
                     let name = &name[..end];
-                    let is_plain = rest[3 + end..].starts_with('}') && name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_');
+                    let is_plain = rest[3 + end..].starts_with('}')
+                        && name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_');
                     if !is_plain || is_code_variable(name) {
                         return None;
                     }
                     let length = 4 + end;
-                    holes.push(Hole { range: at..at + length, name: name.to_owned(), value: format!("\"${name}\"") });
+                    holes.push(Hole {
+                        range: at..at + length,
+                        name: name.to_owned(),
+                        value: format!("\"${name}\""),
+                    });
                     at += length;
                     continue;
                 }
@@ -355,7 +360,8 @@ impl ProgramReader<'_> {
         let text = &self.program.text;
         let before = self.script[text.start..range.start].chars().next_back();
         let behind = self.script[range.end..text.end].chars().next();
-        !before.is_some_and(of_word) && !behind.is_some_and(|char| of_word(char) || char == '$')
+        !before.is_some_and(of_word)
+            && !behind.is_some_and(|char| of_word(char) || char == '$')
             && self.holes.iter().all(|hole| hole.range.end != range.start && hole.range.start != range.end)
     }
 

@@ -188,7 +188,8 @@ fn applied(file: &SourceFile, text: &str, fixes: &[(Keeps, Fix)]) -> Option<Stri
     if fixes.iter().any(|(keeps, _)| *keeps != Keeps::Everything) {
         let (before, after) = (problems_of(file, text), problems_of(file, &new));
         let errors = |problems: &[Problem]| problems.iter().filter(|problem| problem.is_error()).count();
-        let is_safer = fixes.iter().all(|(keeps, _)| *keeps != Keeps::Safety) || evaluated(&after) < evaluated(&before);
+        let is_safer =
+            fixes.iter().all(|(keeps, _)| *keeps != Keeps::Safety) || evaluated(&after) < evaluated(&before);
         if !is_safer || errors(&after) > errors(&before) {
             return None;
         }

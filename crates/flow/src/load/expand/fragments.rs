@@ -109,7 +109,8 @@ impl Expander<'_> {
         if let Some(with) = state.entry("with").filter(|_| calls_workflow(state, &fragment.node)) {
             let parameters = fragment.node.get("parameters");
             let is_free = |key: &str| parameters.is_none_or(|parameters| parameters.get(key).is_none());
-            let given: NodeEntries = entries(&with.node).into_iter().filter(|(key, _)| is_free(key)).collect();
+            let given: NodeEntries =
+                entries(&with.node).into_iter().filter(|(key, _)| is_free(key)).collect();
             if !given.is_empty() {
                 let node = self.make_object(given, with.node.span);
                 above.push(("with".into(), with_node(with, node)));

@@ -1,9 +1,9 @@
 //! Conditions on items in the words of an older map-reduce: fields of the item by their bare names, `OR`, `AND` and `NOT`,
 //! and `x matches 'pattern'`.
 
+use threadline_lang::Origin;
 use threadline_lang::diag::{Fix, Span};
 use threadline_lang::source::{TreeEntry, TreeNode};
-use threadline_lang::Origin;
 
 use super::Expander;
 use crate::checks::Check;
@@ -15,7 +15,8 @@ const KEYS: [&str; 3] = ["filter", "sort_by", "distinct"];
 
 /// Words that are no fields.
 const WORDS: [&str; 16] = [
-    "and", "or", "not", "in", "is", "true", "false", "null", "if", "else", "ASC", "DESC", "NULLS", "FIRST", "LAST", "contains",
+    "and", "or", "not", "in", "is", "true", "false", "null", "if", "else", "ASC", "DESC", "NULLS", "FIRST",
+    "LAST", "contains",
 ];
 
 /// The names that can be read beside the item.
@@ -25,7 +26,8 @@ const ROOTS: [&str; 10] =
 impl Expander<'_> {
     /// A map whose items are chosen in the words of today.
     pub(super) fn with_present_filters(&mut self, root: TreeNode) -> TreeNode {
-        let Some(map) = root.entry("map").filter(|map| map.node.get("agent_template").is_some()).cloned() else {
+        let Some(map) = root.entry("map").filter(|map| map.node.get("agent_template").is_some()).cloned()
+        else {
             return root;
         };
         let mut is_changed = false;
@@ -62,7 +64,9 @@ impl Expander<'_> {
     fn present_condition(&mut self, node: &TreeNode, key: &str) -> Option<TreeNode> {
         let text = node.value.as_str()?;
         let file = self.file.text();
-        let is_set = |name: &str| ["id", "capture", "capture_output"].iter().any(|key| file.contains(&format!("{key}: {name}")));
+        let is_set = |name: &str| {
+            ["id", "capture", "capture_output"].iter().any(|key| file.contains(&format!("{key}: {name}")))
+        };
         let new = present_words(text, &is_set)?;
         let message = format!("`{key}` is written as in an older system");
         let problem = Check::OldSpelling.at(node.span, message).hint(format!("write `{new}`"));
@@ -148,7 +152,10 @@ mod tests {
     fn older_conditions_are_those_of_today() {
         for (old, new) in [
             ("score >= 5 OR name matches '^a'", Some("item.score >= 5 or matches(item.name, '^a')")),
-            ("unified_score.final_score DESC NULLS LAST", Some("item.unified_score.final_score DESC NULLS LAST")),
+            (
+                "unified_score.final_score DESC NULLS LAST",
+                Some("item.unified_score.final_score DESC NULLS LAST"),
+            ),
             ("NOT item.done AND lines[0] == 'x OR y'", Some("not item.done and item.lines[0] == 'x OR y'")),
             ("item.score >= 5 && len(item.name) > 2", None),
             ("${item.score} > 3", None),

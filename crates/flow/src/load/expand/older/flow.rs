@@ -24,7 +24,9 @@ impl Expander<'_> {
     /// A loop whose states say themselves what follows.
     pub(super) fn with_flow(&mut self, root: TreeNode) -> TreeNode {
         let Some(flow) = root.entry("flow").cloned() else { return root };
-        let Some(links) = flow.node.items().iter().map(link).collect::<Option<Vec<Link>>>() else { return root };
+        let Some(links) = flow.node.items().iter().map(link).collect::<Option<Vec<Link>>>() else {
+            return root;
+        };
         if links.is_empty() || root.get("states").is_some_and(|states| states.value.as_object().is_none()) {
             return root;
         }
@@ -48,7 +50,9 @@ impl Expander<'_> {
                     let missing = [("on_yes", yes), ("on_no", no)].into_iter().filter(|(key, _)| !has(key));
                     all.extend(missing.map(|(key, to)| text(key, to, span)));
                 }
-                (None, Some(next)) if !ROUTES.iter().any(|key| has(key)) => all.push(text("next", &next.name, span)),
+                (None, Some(next)) if !ROUTES.iter().any(|key| has(key)) => {
+                    all.push(text("next", &next.name, span))
+                }
                 _ => continue,
             }
             let place = entry.node.span;

@@ -164,14 +164,17 @@ impl Expander<'_> {
         }
         // There, values of the caller are texts and become what they look like: a type other than text says nothing, and
         // neither does one that its default does not have.
-        let is_text = |node: &TreeNode| matches!(node.value.as_str(), Some("string" | "text" | "path" | "enum"));
+        let is_text =
+            |node: &TreeNode| matches!(node.value.as_str(), Some("string" | "text" | "path" | "enum"));
         let other = |node: &TreeNode| !node.value.is_null() && node.value.as_str().is_none();
         let has_other = written.get("default").or(given).is_some_and(other);
         if let Some(entry) = written.entry("type").filter(|entry| has_other || !is_text(&entry.node)) {
-            edits.retain(|edit| {
-                edit.as_ref().is_none_or(|edit| edit.span.start != entry.node.span.start)
-            });
-            edits.push(Place { text, entry }.commented_out(written).or_else(|| Place { text, entry }.removed(written)));
+            edits.retain(|edit| edit.as_ref().is_none_or(|edit| edit.span.start != entry.node.span.start));
+            edits.push(
+                Place { text, entry }
+                    .commented_out(written)
+                    .or_else(|| Place { text, entry }.removed(written)),
+            );
             all.retain(|(key, _)| key != "type");
         }
         let asks = written.get("required").and_then(|node| node.value.as_bool());

@@ -2,9 +2,9 @@
 //! result is validated, and one that names the files it makes.
 
 use ecow::EcoString;
-use threadline_lang::{Type, Value};
 use threadline_lang::diag::{Fix, Span};
 use threadline_lang::source::{TreeEntry, TreeNode};
+use threadline_lang::{Type, Value};
 
 use super::Expander;
 use super::edits::Place;
@@ -39,8 +39,7 @@ impl Expander<'_> {
     fn mended(&mut self, written: &TreeNode, step: &TreeNode) -> Option<TreeNode> {
         let handler = step.entry("on_failure")?;
         let (most, fails) = (handler.node.entry(ATTEMPTS), handler.node.entry(FAILS));
-        let (key, named) =
-            most.map(|entry| (ATTEMPTS, entry)).or_else(|| Some((FAILS, fails?)))?;
+        let (key, named) = most.map(|entry| (ATTEMPTS, entry)).or_else(|| Some((FAILS, fails?)))?;
         let attempts = match most {
             Some(most) => Some(most.node.value.as_i64().filter(|most| *most >= 1)?),
             None => None,
@@ -101,7 +100,9 @@ impl Expander<'_> {
             return None;
         }
         for (_, entry) in inner.entries() {
-            place(entry).indent().filter(|_| place(entry).has_own_lines() || entry.node.entries().count() > 0)?;
+            place(entry)
+                .indent()
+                .filter(|_| place(entry).has_own_lines() || entry.node.entries().count() > 0)?;
         }
         for key in [ATTEMPTS, FAILS] {
             if let Some(entry) = inner.entry(key) {
@@ -152,7 +153,8 @@ impl Expander<'_> {
             Some(_) => return None,
         };
         let incomplete = validate.get("on_incomplete");
-        let completed = incomplete.and_then(|node| node.get(ATTEMPTS)).map_or(Some(2), |node| node.value.as_i64());
+        let completed =
+            incomplete.and_then(|node| node.get(ATTEMPTS)).map_or(Some(2), |node| node.value.as_i64());
         let completed = completed.filter(|completed| *completed >= 0)?;
         let fails = match incomplete.map(|node| node.get(FAILS)) {
             None => false,
@@ -163,8 +165,11 @@ impl Expander<'_> {
         let mut reads = match validate.get("result_file") {
             Some(file) => {
                 file.value.as_str()?;
-                let words =
-                    vec![TreeNode::made_text("cat", file.span), TreeNode::made_text("--", file.span), file.clone()];
+                let words = vec![
+                    TreeNode::made_text("cat", file.span),
+                    TreeNode::made_text("--", file.span),
+                    file.clone(),
+                ];
                 let argv = TreeNode::made_list(words, file.span).ok()?;
                 vec![("argv".into(), TreeEntry::made(file.span, argv))]
             }
@@ -269,7 +274,8 @@ impl Expander<'_> {
 
 /// A command that prints the path of the newest file with a name, or path, of a pattern; it fails if there is none.
 fn newest(pattern: &str) -> String {
-    let by = if pattern.contains('/') { format!("-path './{pattern}'") } else { format!("-name '{pattern}'") };
+    let by =
+        if pattern.contains('/') { format!("-path './{pattern}'") } else { format!("-name '{pattern}'") };
     format!(
         "find . -name .git -prune -o -type f {by} -printf '%T@ %P\\n' | sort -n | tail -n 1 | cut -d ' ' -f 2- | grep ."
     )

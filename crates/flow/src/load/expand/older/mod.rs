@@ -247,17 +247,26 @@ impl Expander<'_> {
         let (mut secrets, mut variables) = (named(root.get("secrets")), named(Some(&env.node)));
         let mut is_changed = false;
         for (name, entry) in &mut variables {
-            let is_secret = entry.node.get("secret").is_some_and(|secret| secret.value.as_bool() == Some(true));
+            let is_secret =
+                entry.node.get("secret").is_some_and(|secret| secret.value.as_bool() == Some(true));
             let source = entry.node.get("value").and_then(|value| value.value.as_str());
             let variable = source.and_then(|source| source.strip_prefix("${")?.strip_suffix('}'));
-            let variable = variable.map(|name| name.strip_prefix("env.").unwrap_or(name)).filter(|name| is_name(name));
-            let (Some(variable), true) = (variable, is_secret && secrets.iter().all(|(known, _)| known != name)) else {
+            let variable =
+                variable.map(|name| name.strip_prefix("env.").unwrap_or(name)).filter(|name| is_name(name));
+            let (Some(variable), true) =
+                (variable, is_secret && secrets.iter().all(|(known, _)| known != name))
+            else {
                 continue;
             };
             let message = format!("`secret: true` of `{name}` is the spelling of an older system");
-            let hint = format!("write `secrets: {{{name}: {variable}}}`, and `{name}: \"${{secrets.{name}}}\"` under `env:`");
+            let hint = format!(
+                "write `secrets: {{{name}: {variable}}}`, and `{name}: \"${{secrets.{name}}}\"` under `env:`"
+            );
             self.report_old(Check::OldSpelling.at(entry.key_span, message).hint(hint));
-            secrets.push((name.clone(), TreeEntry::made(entry.key_span, TreeNode::made_text(variable, entry.node.span))));
+            secrets.push((
+                name.clone(),
+                TreeEntry::made(entry.key_span, TreeNode::made_text(variable, entry.node.span)),
+            ));
             entry.node = reference(&format!("secrets.{name}"), entry.node.span);
             is_changed = true;
         }

@@ -24,8 +24,11 @@ impl Expander<'_> {
     pub(super) fn with_merge_of_list(&mut self, root: TreeNode) -> TreeNode {
         let is_list = ["steps", "commands"].iter().any(|key| root.get(key).is_some());
         let others = ["map", "setup", "reduce", "mode", "on_success", "states", "nodes"];
-        let is_phased = |key: &&str| root.get(key).is_some_and(|node| node.value.as_str() != Some("standard"));
-        let Some(merge) = root.entry("merge").filter(|_| is_list && !others.iter().any(|key| is_phased(&key))) else {
+        let is_phased =
+            |key: &&str| root.get(key).is_some_and(|node| node.value.as_str() != Some("standard"));
+        let Some(merge) =
+            root.entry("merge").filter(|_| is_list && !others.iter().any(|key| is_phased(&key)))
+        else {
             return root;
         };
         let place = self.place(merge);
@@ -41,7 +44,11 @@ impl Expander<'_> {
         };
         self.report_old(Problem { fix, ..Check::OldSpelling.at(merge.key_span, message).hint(hint) });
         let all = entries(&root).into_iter().map(|(key, entry)| {
-            if key == "merge" { ("on_success".into(), TreeEntry { node: steps.clone(), ..entry }) } else { (key, entry) }
+            if key == "merge" {
+                ("on_success".into(), TreeEntry { node: steps.clone(), ..entry })
+            } else {
+                (key, entry)
+            }
         });
         let all = all.collect();
         self.make_object(all, root.span)
@@ -51,7 +58,8 @@ impl Expander<'_> {
     pub(super) fn with_worktrees(&mut self, root: TreeNode) -> TreeNode {
         let Some(map) = root.entry("map").cloned() else { return root };
         let steps = STEPS.iter().find_map(|key| map.node.entry(key));
-        let Some(steps) = steps.filter(|steps| map.node.get("worktree").is_none() && commits(&steps.node)) else {
+        let Some(steps) = steps.filter(|steps| map.node.get("worktree").is_none() && commits(&steps.node))
+        else {
             return root;
         };
         let reduce = root.entry("reduce").cloned();

@@ -57,12 +57,19 @@ impl Expander<'_> {
             && !names.iter().any(|name| text.contains(name));
         let is_fixed = |entry: &TreeEntry| {
             let value = &entry.node.value;
-            !value.is_null() && value.as_list().is_none() && value.as_object().is_none() && !value.to_string().contains('$')
+            !value.is_null()
+                && value.as_list().is_none()
+                && value.as_object().is_none()
+                && !value.to_string().contains('$')
         };
         let variables = named(root.get("env")).into_iter().filter(|(name, entry)| {
             let is_known = root.get("context").is_some_and(|context| context.get(name).is_some());
-            let is_set = [format!("id: {name}"), format!("capture: {name}"), format!("capture_output: {name}")];
-            is_fixed(entry) && crate::forms::is_name(name) && !is_known && !is_set.iter().any(|set| text.contains(set))
+            let is_set =
+                [format!("id: {name}"), format!("capture: {name}"), format!("capture_output: {name}")];
+            is_fixed(entry)
+                && crate::forms::is_name(name)
+                && !is_known
+                && !is_set.iter().any(|set| text.contains(set))
         });
         let mut captures = BTreeSet::new();
         note_captures(&root, self.is_older, &mut captures);
@@ -98,8 +105,7 @@ impl Expander<'_> {
         let made: NodeEntries = entries(node)
             .into_iter()
             .map(|(key, entry)| {
-                let made =
-                    if key == "env" { None } else { self.present_roots(&entry.node, &key, old) };
+                let made = if key == "env" { None } else { self.present_roots(&entry.node, &key, old) };
                 is_changed |= made.is_some();
                 let node = made.unwrap_or_else(|| entry.node.clone());
                 (key, TreeEntry { node, ..entry })
@@ -118,7 +124,8 @@ impl Expander<'_> {
         let mut changes: Vec<(Span, String)> = Vec::new();
         for reference in template.references() {
             let at = reference.span.range().start;
-            if !text[..at.min(text.len())].ends_with('{') || !text[at..].starts_with(reference.root.as_str()) {
+            if !text[..at.min(text.len())].ends_with('{') || !text[at..].starts_with(reference.root.as_str())
+            {
                 continue;
             }
             let span = Span::new(at, at + reference.root.len());
@@ -138,7 +145,9 @@ impl Expander<'_> {
         let origin = node.style.map(|style| Origin { path: "".into(), span: node.span, style });
         let file = self.file.text();
         for (span, new) in &changes {
-            let fix = origin.as_ref().and_then(|origin| problem::fix_in(origin, Fix::new(*span, new.as_str()), file));
+            let fix = origin
+                .as_ref()
+                .and_then(|origin| problem::fix_in(origin, Fix::new(*span, new.as_str()), file));
             let name = &text[span.range()];
             let place = origin.as_ref().map_or(node.span, |origin| problem::place_in(origin, *span, file));
             let message = format!("`{name}` is the spelling of an older system");

@@ -360,8 +360,7 @@ impl PromiseChecker {
             for (part, list) in &self.plan.steps[step as usize].parts {
                 let wanted = match part {
                     Part::Do => continue,
-                    Part::Fix => failed,
-                    Part::OnFailure => failed,
+                    Part::Fix | Part::OnFailure => failed,
                     Part::OnSuccess => well,
                     Part::Finally => well + failed,
                 };

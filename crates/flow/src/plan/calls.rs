@@ -47,8 +47,8 @@ fn with_entries(text: &str, call: &Call, lines: &[String]) -> Option<Fix> {
     if let Some(first) = call.with.first() {
         let at = first.span.range().start;
         let new = match blanks(at) {
-            Some(blanks) => lines.iter().map(|line| format!("{line}\n{blanks}")).collect::<String>(),
-            None => lines.iter().map(|line| format!("{line}, ")).collect(),
+            Some(blanks) => lines.join(&format!("\n{blanks}")) + "\n" + &blanks,
+            None => lines.join(", ") + ", ",
         };
         return Some(Fix::new(Span::new(at, at), new));
     }
@@ -56,8 +56,8 @@ fn with_entries(text: &str, call: &Call, lines: &[String]) -> Option<Fix> {
     let key = text[..value.start].rfind(['\n', '{', ',']).map_or(0, |at| at + 1);
     let key = key + text[key..].len() - text[key..].trim_start().len();
     let blanks = blanks(key)?;
-    let new: String = lines.iter().map(|line| format!("{blanks}  {line}\n")).collect();
-    Some(Fix::new(Span::new(key, key), format!("with:\n{new}{blanks}")))
+    let new = lines.join(&format!("\n{blanks}  "));
+    Some(Fix::new(Span::new(key, key), format!("with:\n{blanks}  {new}\n{blanks}")))
 }
 
 impl Checker<'_> {

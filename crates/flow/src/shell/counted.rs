@@ -44,7 +44,6 @@ fn command_start(before: &str, line: usize) -> Option<usize> {
         match (quote, char) {
             (Some('"') | None, '\\') => at += next.map_or(0, char::len_utf8),
             (Some(open), _) if open == char => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(char),
             (None, '(' | '{') => depth += 1,
             (None, ')' | '}') => depth = depth.saturating_sub(1),

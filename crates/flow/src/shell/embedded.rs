@@ -123,7 +123,7 @@ fn begins_command(script: &str, at: usize) -> bool {
         && !name.is_empty()
         && name.chars().all(is_name)
         && !before.contains([';', '|', '&', '\\'])
-        && before.matches('"').count() % 2 == 0;
+        && before.matches('"').count().is_multiple_of(2);
     is_word || before.ends_with(['|', '&', ';', '(', '`']) || last == "{" || is_set
 }
 
@@ -315,7 +315,7 @@ impl ProgramReader<'_> {
             let quote = self.program.quote;
             // In the code itself: a number, or other data that is written alike in JSON.
             if self.stands_alone(&range) {
-                let value = self.from_environment(&name);
+                let value = self.reading_of(&name);
                 let text = match self.program.language {
                     Language::Python => format!("__import__({quote}json{quote}).loads({value})"),
                     Language::JavaScript => format!("JSON.parse({value})"),
@@ -388,8 +388,8 @@ impl ProgramReader<'_> {
         let quote = if is_python && rest.starts_with(&one.repeat(3)) { one.repeat(3) } else { one.clone() };
         self.at += prefix + quote.len();
         let (mut texts, mut used, mut from) = (Vec::new(), Vec::new(), self.at);
-        let (mut depth, mut is_sound) =
-            (0_usize, !letters.contains('b') && !(is_python && self.after_literal) && one != "`");
+        let belongs_to_other = is_python && self.after_literal;
+        let (mut depth, mut is_sound) = (0_usize, !letters.contains('b') && !belongs_to_other && one != "`");
         loop {
             if let Some(hole) = self.hole() {
                 is_sound &= depth == 0;
@@ -440,7 +440,7 @@ impl ProgramReader<'_> {
                     parts.push(format!("{letters}{quote}{}{quote}", text_of(piece)));
                 }
                 if let Some(hole) = used.get(at) {
-                    parts.push(self.environment_read(&self.holes[*hole].name));
+                    parts.push(self.reading_of(&self.holes[*hole].name));
                 }
             }
             let text = if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(" + ")) };
@@ -450,7 +450,7 @@ impl ProgramReader<'_> {
     }
 
     /// The expression that reads a variable, with the module that the program has by then or one for itself.
-    fn environment_read(&self, name: &str) -> String {
+    fn reading_of(&self, name: &str) -> String {
         if self.program.language == Language::JavaScript {
             return format!("process.env.{name}");
         }

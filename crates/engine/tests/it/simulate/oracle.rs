@@ -171,9 +171,35 @@ impl Walk<'_> {
         };
         // A server that cannot answer now is asked again, also where nothing is said about it.
         let usual = if kind == FailureKind::Http && step.retry.is_none() { 5 } else { 1 };
+        if let Some(attempts) = step.retry.as_ref().and_then(Retry::fixed_attempts) {
+            return self.mended(number, step, at, prev, u32::try_from(attempts).unwrap_or(u32::MAX));
+        }
         let attempts = step.retry.as_ref().filter(|retry| !is_refused(retry)).map_or(usual, attempts);
         let well = (1..=attempts).any(|attempt| self.fate.well(&fated, attempt));
         well.then(|| self.fate.value(&fated, &self.reads(number, prev)))
+    }
+
+    /// A step with steps between its attempts.
+    fn mended(
+        &mut self,
+        number: StepNumber,
+        step: &Step,
+        at: &Address,
+        prev: Option<i64>,
+        attempts: u32,
+    ) -> Option<i64> {
+        let fated = self.fated(at);
+        let fix = self.plan.part(number, Part::Fix)?;
+        for attempt in 1..=attempts {
+            if self.fate.well(&fated, attempt) {
+                return Some(self.fate.value(&fated, &self.reads(number, prev)));
+            }
+            self.set(step, FAILED, true);
+            if attempt == attempts || !self.list(fix, &at.part(Part::Fix), Some(FAILED)).0 {
+                return None;
+            }
+        }
+        None
     }
 
     fn for_each(&mut self, number: StepNumber, at: &Address, each: &ForEach) -> Option<i64> {

@@ -85,11 +85,11 @@ impl Place<'_> {
         let start = self.start();
         let text = match self.indent() {
             Some(indent) if !self.is_json() => {
-                let blanks = " ".repeat(indent);
-                format!("{}\n{blanks}", entries.join(&format!("\n{blanks}")))
+                let gap = format!("\n{}", " ".repeat(indent));
+                entries.join(&gap) + &gap
             }
             _ if self.is_json() => return None,
-            _ => format!("{}, ", entries.join(", ")),
+            _ => entries.join(", ") + ", ",
         };
         Some(Fix::new(Span::new(start, start), text))
     }
@@ -103,9 +103,9 @@ impl Place<'_> {
     /// An object with these entries, by this name, in place of the entry.
     pub(super) fn block(&self, key: &str, entries: &[String]) -> Option<Fix> {
         let indent = self.indent().filter(|_| self.has_own_lines())?;
-        let blanks = " ".repeat(indent + 2);
-        let lines = entries.join(&format!("\n{blanks}"));
-        Some(Fix::new(Span::new(self.start(), self.end()), format!("{key}:\n{blanks}{lines}")))
+        let gap = format!("\n{}", " ".repeat(indent + 2));
+        let lines = entries.join(&gap);
+        Some(Fix::new(Span::new(self.start(), self.end()), format!("{key}:{gap}{lines}")))
     }
 
     /// Without the entry. A comment behind it stays.

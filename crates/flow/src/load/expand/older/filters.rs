@@ -33,16 +33,15 @@ impl Expander<'_> {
         let mut is_changed = false;
         let mut items = entries(&map.node);
         for (key, entry) in items.iter_mut().filter(|(key, _)| KEYS.contains(&key.as_str())) {
-            let made = match entry.node.value.as_list() {
-                None => self.present_condition(&entry.node, key),
-                Some(_) => {
-                    let made: Vec<Option<TreeNode>> =
-                        entry.node.items().iter().map(|item| self.present_condition(item, key)).collect();
-                    let changed = made.iter().any(Option::is_some);
-                    let all = made.into_iter().zip(entry.node.items());
-                    let all = all.map(|(made, item)| made.unwrap_or_else(|| item.clone())).collect();
-                    TreeNode::made_list(all, entry.node.span).ok().filter(|_| changed)
-                }
+            let made = if entry.node.value.as_list().is_none() {
+                self.present_condition(&entry.node, key)
+            } else {
+                let made: Vec<Option<TreeNode>> =
+                    entry.node.items().iter().map(|item| self.present_condition(item, key)).collect();
+                let changed = made.iter().any(Option::is_some);
+                let all = made.into_iter().zip(entry.node.items());
+                let all = all.map(|(made, item)| made.unwrap_or_else(|| item.clone())).collect();
+                TreeNode::made_list(all, entry.node.span).ok().filter(|_| changed)
             };
             if let Some(made) = made {
                 entry.node = made;

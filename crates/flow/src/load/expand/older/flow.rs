@@ -51,7 +51,7 @@ impl Expander<'_> {
                     all.extend(missing.map(|(key, to)| text(key, to, span)));
                 }
                 (None, Some(next)) if !ROUTES.iter().any(|key| has(key)) => {
-                    all.push(text("next", &next.name, span))
+                    all.push(text("next", &next.name, span));
                 }
                 _ => continue,
             }

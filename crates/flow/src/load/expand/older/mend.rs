@@ -53,7 +53,7 @@ impl Expander<'_> {
         }
         let span = handler.node.span;
         let rest = self.make_object(without(&handler.node, &[ATTEMPTS, FAILS]), span);
-        let handled = match attempts {
+        let instead = match attempts {
             None => ("on_failure".into(), TreeEntry { node: rest, ..handler.clone() }),
             Some(attempts) => {
                 let attempts = TreeNode::made_scalar(Value::from(attempts), named.node.span);
@@ -68,7 +68,7 @@ impl Expander<'_> {
         };
         let mut all: NodeEntries = Vec::with_capacity(step.entries().count() + 1);
         for (known, entry) in entries(step) {
-            all.push(if known == "on_failure" { handled.clone() } else { (known, entry) });
+            all.push(if known == "on_failure" { instead.clone() } else { (known, entry) });
         }
         let is_told = step.get("continue_on_error").is_some();
         if goes_on && !is_told {
@@ -161,7 +161,7 @@ impl Expander<'_> {
             Some(None) => true,
             Some(Some(node)) => node.value.as_bool()?,
         };
-        let mut acts = self.steps_in(validate, &["result_file", "threshold", "on_incomplete"])?;
+        let mut acts = self.steps_in(validate, &["result_file", "threshold", "on_incomplete"]);
         let mut reads = match validate.get("result_file") {
             Some(file) => {
                 file.value.as_str()?;
@@ -185,7 +185,7 @@ impl Expander<'_> {
         let document = self.make_object(document, span);
         let mut judges = vec![("assert".into(), TreeEntry::made(named.key_span, document))];
         if let Some(incomplete) = incomplete {
-            let mut fix = self.steps_in(incomplete, &[ATTEMPTS, FAILS])?;
+            let mut fix = self.steps_in(incomplete, &[ATTEMPTS, FAILS]);
             fix.extend(acts.iter().cloned());
             let fix = TreeNode::made_list(fix, incomplete.span).ok()?;
             let attempts = TreeNode::made_scalar(Value::from(completed.saturating_add(1)), incomplete.span);
@@ -215,16 +215,16 @@ impl Expander<'_> {
     }
 
     /// What an object does that is a step, or has `commands`; without keys that say something else.
-    fn steps_in(&mut self, node: &TreeNode, others: &[&str]) -> Option<Vec<TreeNode>> {
+    fn steps_in(&mut self, node: &TreeNode, others: &[&str]) -> Vec<TreeNode> {
         if let Some(commands) = node.get("commands") {
             let list = self.present(commands, &KeyKind::Steps).unwrap_or_else(|| commands.clone());
-            return Some(list.items().to_vec());
+            return list.items().to_vec();
         }
         let step = self.make_object(without(node, others), node.span);
         if step.entries().next().is_none() {
-            return Some(Vec::new());
+            return Vec::new();
         }
-        Some(vec![self.present_object(&step, &STEP, "").unwrap_or(step)])
+        vec![self.present_object(&step, &STEP, "").unwrap_or(step)]
     }
 
     /// A step that runs when another one does.

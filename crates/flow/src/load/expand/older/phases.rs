@@ -24,10 +24,8 @@ impl Expander<'_> {
     pub(super) fn with_merge_of_list(&mut self, root: TreeNode) -> TreeNode {
         let is_list = ["steps", "commands"].iter().any(|key| root.get(key).is_some());
         let others = ["map", "setup", "reduce", "mode", "on_success", "states", "nodes"];
-        let is_phased =
-            |key: &&str| root.get(key).is_some_and(|node| node.value.as_str() != Some("standard"));
-        let Some(merge) =
-            root.entry("merge").filter(|_| is_list && !others.iter().any(|key| is_phased(&key)))
+        let is_phased = |key: &str| root.get(key).is_some_and(|node| node.value.as_str() != Some("standard"));
+        let Some(merge) = root.entry("merge").filter(|_| is_list && !others.iter().any(|key| is_phased(key)))
         else {
             return root;
         };
@@ -130,8 +128,8 @@ fn listed(phase: &TreeNode) -> Option<&TreeNode> {
 
 /// Whether a step below has to commit.
 fn commits(node: &TreeNode) -> bool {
-    let says = |key: &&str| node.get(key).is_some_and(|value| value.value.as_bool() == Some(true));
-    COMMITS.iter().any(|key| says(&key))
+    let says = |key: &str| node.get(key).is_some_and(|value| value.value.as_bool() == Some(true));
+    COMMITS.iter().any(|key| says(key))
         || node.items().iter().any(commits)
         || node.entries().any(|(_, entry)| commits(&entry.node))
 }

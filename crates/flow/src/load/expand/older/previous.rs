@@ -129,7 +129,7 @@ impl Expander<'_> {
                 continue;
             }
             let span = Span::new(at, at + reference.root.len());
-            if let Some(change) = self.present_name(&reference, span, text, key, old) {
+            if let Some(change) = Self::present_name(&reference, span, text, key, old) {
                 changes.push(change);
             }
         }
@@ -177,7 +177,6 @@ impl Expander<'_> {
 
     /// What a reference is written as today: what changes of it.
     fn present_name(
-        &self,
         reference: &Reference,
         root: Span,
         text: &str,
@@ -285,15 +284,12 @@ impl Expander<'_> {
             lines.push(format!("{name}: {value}"));
             edits.push(place.flow(&format!("\"${{context.{name}}}\""))?);
         }
-        match root.entry("context") {
-            Some(context) => {
-                let (_, first) = context.node.entries().next()?;
-                edits.push(Place { text: file, entry: first }.before(&lines)?);
-            }
-            None => {
-                let before = format!("context:\n  {}\n", lines.join("\n  "));
-                edits.push(Place { text: file, entry: env }.before_lines(&before)?);
-            }
+        if let Some(context) = root.entry("context") {
+            let (_, first) = context.node.entries().next()?;
+            edits.push(Place { text: file, entry: first }.before(&lines)?);
+        } else {
+            let before = format!("context:\n  {}\n", lines.join("\n  "));
+            edits.push(Place { text: file, entry: env }.before_lines(&before)?);
         }
         self.is_own(env.key_span).then_some(edits)
     }

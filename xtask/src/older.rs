@@ -52,9 +52,9 @@ pub(crate) fn run(project: &Project, folder: &Path, list: bool) -> Result<(), Fa
     for outcome in &mut outcomes {
         outcome.after = verdict(&binary, &work, &outcome.path_in(&work))?;
     }
-    print_table(&outcomes);
+    print!("{}", table(&outcomes));
     if list {
-        print_refused(&outcomes);
+        print!("{}", refused(&outcomes));
     }
     Ok(())
 }
@@ -148,10 +148,13 @@ fn threadline(binary: &Path, work: &Path, call: &[&str], path: &Path) -> Result<
     Ok(told)
 }
 
-/// Prints the counts of every system, and what the refused files are refused for.
-fn print_table(outcomes: &[Outcome]) {
-    let line = |[system, a, b, c, d, e, f]: [&str; 7]| {
-        println!("{system:<24}{a:>10}{b:>10}{c:>10}{d:>10}{e:>10}{f:>10}");
+/// The counts of every system, and what the refused files are refused for.
+fn table(outcomes: &[Outcome]) -> String {
+    let mut out = String::new();
+    let mut line = |cells: [&str; 7]| {
+        let [system, rest @ ..] = cells;
+        let cells: Vec<String> = rest.iter().map(|cell| format!("{cell:>10}")).collect();
+        out.extend([&format!("{system:<24}"), &*cells.concat(), "\n"]);
     };
     line(["system", "files", "parts", "load", "migrated", "refused", "unstable"]);
     let mut systems: Vec<&str> = outcomes.iter().map(|outcome| outcome.system.as_str()).collect();
@@ -182,10 +185,12 @@ fn print_table(outcomes: &[Outcome]) {
     }
     let mut ids: Vec<_> = ids.into_iter().collect();
     ids.sort_by_key(|((system, _), (count, _))| (system.to_string(), std::cmp::Reverse(*count)));
-    println!("\nrefused after migrate, by the ids of the errors");
+    out.push_str("\nrefused after migrate, by the ids of the errors\n");
     for ((system, id), (count, alone)) in ids {
-        println!("{system:<24}{id:<24}{count:>5} files, {alone} of them for nothing else");
+        let line = format!("{system:<24}{id:<24}{count:>5} files, {alone} of them for nothing else\n");
+        out.push_str(&line);
     }
+    out
 }
 
 impl Outcome {
@@ -202,12 +207,14 @@ impl Outcome {
     }
 }
 
-/// Prints the files that are refused, each with why.
-fn print_refused(outcomes: &[Outcome]) {
-    println!("\nfiles that are refused after migrate");
+/// The files that are refused, each with why.
+fn refused(outcomes: &[Outcome]) -> String {
+    let mut out = "\nfiles that are refused after migrate\n".to_owned();
     for outcome in outcomes.iter().filter(|outcome| outcome.is_refused()) {
         let mark = if outcome.is_changed { "changed" } else { "as it was" };
         let path = outcome.path.display();
-        println!("{path}: {} ({mark})", outcome.after.errors.join(", "));
+        let line = format!("{path}: {} ({mark})\n", outcome.after.errors.join(", "));
+        out.push_str(&line);
     }
+    out
 }

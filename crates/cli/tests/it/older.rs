@@ -152,6 +152,95 @@ fn comments_and_layout_stay_and_twice_is_once() {
     }
 }
 
+/// A list of commands in some layout, with some spellings of an older system in it.
+fn older_list(random: &mut Random) -> String {
+    let mut lines: Vec<String> = vec!["name: commands".to_owned(), "mode: standard".to_owned()];
+    let mut comments = 0;
+    let mut comment = |random: &mut Random, indent: &str, lines: &mut Vec<String>| {
+        if below(random, 3) == 0 {
+            comments += 1;
+            lines.push(format!("{indent}# remark {comments}"));
+        }
+    };
+    let behind = |random: &mut Random, text: &str| {
+        let gap = one(random, &["", "", "  # beside it", " # a: b"]);
+        format!("{text}{gap}")
+    };
+    if random.percent(50) {
+        lines.push("env:".to_owned());
+        lines.push(behind(random, "  WHO: \"Ada\""));
+    } else {
+        lines.push("context: {WHO: Ada}".to_owned());
+    }
+    let has_env = lines.iter().any(|line| line == "env:");
+    let key = one(random, &["commands:", "steps:"]);
+    lines.push(key.to_owned());
+    let dash = one(random, &["", "  "]);
+    let indent = format!("{dash}  ");
+    for number in 0..=below(random, 4) {
+        comment(random, &indent, &mut lines);
+        lines.push(behind(random, &format!("{dash}- shell: test -e file-{number}")));
+        for flag in ["commit_required: false", "description: looks", "capture_output: true"] {
+            if random.percent(25) {
+                lines.push(behind(random, &format!("{indent}{flag}")));
+            }
+        }
+        if random.percent(60) {
+            lines.push(behind(random, &format!("{indent}on_failure:")));
+            let mut keys =
+                vec![one(random, &["shell: \"echo ${shell.output}\"", "claude: \"/mend ${shell.stderr}\""])];
+            keys.push(one(random, &["max_attempts: 2", "max_attempts: 3"]));
+            for key in ["fail_workflow: true", "fail_workflow: false", "commit_required: true"] {
+                let is_second = key.starts_with("fail") && keys.iter().any(|known| known.starts_with("fail"));
+                if random.percent(40) && !is_second {
+                    let at = below(random, keys.len() + 1);
+                    keys.insert(at, key);
+                }
+            }
+            for key in keys {
+                comment(random, &format!("{indent}  "), &mut lines);
+                lines.push(behind(random, &format!("{indent}  {key}")));
+            }
+        }
+        if has_env && random.percent(40) {
+            lines.push(format!("{dash}- claude: \"Hello ${{WHO}} of $WHO\""));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn lists_keep_comments_and_layout_and_twice_is_once() {
+    let seed = seed();
+    let count = if is_long() { 400 } else { 25 };
+    let project = Project::new();
+    for number in 0..count {
+        let mut random = Random::new(seed.wrapping_add(number));
+        let old = older_list(&mut random);
+        let shown = || format!("THREADLINE_SEED={seed}, number {number}:\n{old}");
+        project.write("list.yaml", old.as_bytes());
+        let before = project.run(&["check", "list.yaml"], b"");
+        assert_eq!(before.exit, 0, "{}\n{}", shown(), before.stderr);
+        let first = project.run(&["migrate", "--write", "list.yaml"], b"");
+        assert_eq!(first.exit, 0, "{}\n{}{}", shown(), first.stdout, first.stderr);
+        let new = project.read("list.yaml").expect("the file");
+        // A comment may move with what it stands beside; none is lost.
+        let sorted = |text: &str| {
+            let mut remarks = remarks(text);
+            remarks.sort();
+            remarks
+        };
+        assert_eq!(sorted(&old), sorted(&new), "{}\n{new}", shown());
+        let after = project.run(&["check", "list.yaml"], b"");
+        assert_eq!(after.exit, 0, "{}\n{new}\n{}", shown(), after.stderr);
+        for id in ["old-spelling", "deprecated-spelling", "max_attempts"] {
+            assert!(!after.stderr.contains(id), "{}\n{new}\n{}", shown(), after.stderr);
+        }
+        let second = project.run(&["migrate", "--write", "list.yaml"], b"");
+        assert_eq!(project.read("list.yaml").as_deref(), Some(&*new), "{}\n{}", shown(), second.stdout);
+    }
+}
+
 /// The workflow files below a folder.
 fn workflows(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).expect("the folder of the examples");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ecow::EcoString;
 use threadline_engine::event::Address;
 use threadline_engine::execute::effect::{
-    EffectKey, EffectLimits, EffectResult, EffectText, ProcessEnding, ProcessSpec, Role,
+    Effect, EffectKey, EffectLimits, EffectResult, EffectText, ProcessEnding, ProcessSpec, Role,
 };
 use threadline_engine::execute::inquiry::{ActNews, Inquiry};
 use threadline_flow::fields::{Failure, FailureKind};
@@ -29,7 +29,9 @@ use crate::bundle::project::SentProject;
 use crate::bundle::scan::ScanError;
 use crate::key::SharedKey;
 use crate::values;
-use crate::wire::{self, ActRequest, DoneAct, RequestHead, WorkerAnswer, WorkerRequest};
+use crate::wire::{
+    self, ActRequest, DoneAct, RequestHead, SentSecret, SentSecrets, WorkerAnswer, WorkerRequest,
+};
 
 /// How long the server remembers an act after its end. A worker asks for that when it is registered.
 pub(crate) const MEMORY: Duration = Duration::from_hours(7 * 24);
@@ -220,10 +222,17 @@ impl Remote {
         };
         let at = Address::default();
         let key = EffectKey { at, as_of: 0, attempt: 1, role: Role::Act, exchange: 0 };
-        let started = name.clone();
-        let values = Vec::new();
-        let (not_after, folder) = (None, String::new());
-        let request = ActRequest { started, not_after, folder, key, spec, values, bundle };
+        let request = ActRequest {
+            started: name.clone(),
+            not_after: None,
+            folder: String::new(),
+            key,
+            effect: Effect::Process(spec),
+            model: None,
+            secrets: None,
+            values: Vec::new(),
+            bundle,
+        };
         let request = if self.files.blobs.is_some() {
             // So it is tried at once whether both use the same store.
             let put = self.blobs.put(wire::act_text(&request).as_bytes());
@@ -294,17 +303,13 @@ impl Remote {
     }
 
     fn head(&self, key: &str, once: bool) -> RequestHead {
-        RequestHead { once, session: self.session.clone(), key: key.to_owned() }
+        let (session, service) = (self.session.clone(), SERVICE.to_owned());
+        RequestHead { once, session, service, key: key.to_owned() }
     }
 
     /// What a worker is asked for.
     fn request(&self, act: &WorkOrder<'_>, watch: &ActWatch<'_>) -> Result<WorkerRequest, NotAsked> {
         let refused = |message: String| NotAsked::Refused(Failure::new(FailureKind::Start, message));
-        if act.has_secrets {
-            let message = "it reads secrets, and these do not travel to workers: let the worker's own environment have \
-                           them, or run the workflow without `--on`";
-            return Err(refused(message.to_owned()));
-        }
         let around = &act.surroundings;
         // A copy is one of the worktree of an item, where it has one.
         let root = if self.sent.is_some() { &around.root } else { &self.files.root };
@@ -315,19 +320,27 @@ impl Remote {
         let Some(folder) = folder.to_str() else {
             return Err(refused("the name of its folder is not UTF-8".to_owned()));
         };
-        let bundle = self.bundle(act, watch)?;
-        let (mut spec, values) = self.patiently(watch, || values::of_program(act.spec, &self.blobs))?;
-        let changes = around.env.changes().map_err(|name| {
-            refused(format!("the variable `{}` is not UTF-8, and cannot travel", name.display()))
-        })?;
-        // What the step says counts more, and comes last.
-        spec.env = changes.into_iter().chain(spec.env).collect();
+        let bundle = match act.effect {
+            Effect::Process(_) => self.bundle(act, watch)?,
+            _ => None,
+        };
+        let (mut effect, secrets) = self.without_secrets(act).map_err(refused)?;
+        let values = match &mut effect {
+            Effect::Process(spec) => {
+                let (small, values) = self.patiently(watch, || values::of_program(spec, &self.blobs))?;
+                *spec = small;
+                values
+            }
+            _ => Vec::new(),
+        };
         let request = ActRequest {
             started: act.started.as_str().to_owned(),
             not_after: act.not_after,
             folder: folder.to_owned(),
             key: act.key.clone(),
-            spec,
+            effect,
+            model: act.model,
+            secrets,
             values,
             bundle,
         };
@@ -336,6 +349,33 @@ impl Remote {
             return Ok(WorkerRequest::Act(Box::new(request)));
         }
         self.patiently(watch, || self.blobs.put(text.as_bytes())).map(WorkerRequest::Blob)
+    }
+
+    /// What is performed, with words in place of secrets, and the secrets without their values.
+    fn without_secrets(&self, act: &WorkOrder<'_>) -> Result<(Effect, Option<SentSecrets>), String> {
+        let variables = act.surroundings.env.changes();
+        let variables = variables
+            .map_err(|name| format!("the variable `{}` is not UTF-8, and cannot travel", name.display()))?;
+        let mut named_variables = variables.clone();
+        act.secrets.name_in_variables(&mut named_variables);
+        // What the step says counts more, and comes last.
+        let with = |effect: &Effect, variables: Vec<(EcoString, Option<String>)>| {
+            let mut effect = effect.clone();
+            if let Effect::Process(spec) = &mut effect {
+                spec.env.splice(..0, variables);
+            }
+            effect
+        };
+        let real = with(act.effect, variables);
+        let named = with(act.named.unwrap_or(act.effect), named_variables);
+        let travelling = act.secrets.travelling(&real, &named)?;
+        let list = travelling.secrets.iter().map(|secret| SentSecret {
+            reference: secret.reference.clone(),
+            proof: SentSecret::proof_of(&self.key, &secret.reference.name, secret.value),
+            is_needed: secret.is_needed,
+        });
+        let secrets = SentSecrets { nonce: travelling.nonce, list: list.collect() };
+        Ok((travelling.effect, Some(secrets).filter(|secrets| !secrets.list.is_empty())))
     }
 
     /// The project as it is now, where workers do not share its folder.
@@ -520,6 +560,7 @@ impl Workplace for Remote {
             Err(why) => return Ok(why.into()),
         };
         let mut inquiry = Inquiry::new(act.once, act.repeats);
+        let mut expired = 0;
         loop {
             let run = act.run.as_str();
             let key = plain_key(run, &inquiry.key(run, act.key));
@@ -549,10 +590,20 @@ impl Workplace for Remote {
             };
             let news = match answer {
                 WorkerAnswer::Done(done) => match self.take_change(act, &done, watch) {
-                    Ok(()) => ActNews::Done(Box::new(done_by(&done.worker, done.result))),
+                    Ok(()) => ActNews::Done(Box::new(done_by(*done))),
                     Err(why) => return Ok(why.into()),
                 },
                 WorkerAnswer::Cancelled => ActNews::Ended,
+                // It was asked for long ago, perhaps by another process, and is asked for anew.
+                WorkerAnswer::Expired if expired == 0 => {
+                    expired += 1;
+                    ActNews::Ended
+                }
+                WorkerAnswer::Expired => {
+                    let message = "the worker refuses it: it seems to be signed long ago, so the clocks of the \
+                                   coordinator and of the worker differ";
+                    return Ok(refused(message.to_owned()));
+                }
                 WorkerAnswer::Interrupted(session) => {
                     ActNews::Interrupted { is_new: session == self.session }
                 }
@@ -569,6 +620,10 @@ impl Workplace for Remote {
         }
     }
 
+    fn looks_up_secrets(&self) -> bool {
+        true
+    }
+
     fn remembers(&self) -> Option<Duration> {
         // An hour less, for clocks that differ.
         Some(MEMORY.saturating_sub(Duration::from_hours(1)))
@@ -580,14 +635,15 @@ impl Workplace for Remote {
 }
 
 /// The result with the name of who performed it.
-fn done_by(worker: &str, result: EffectResult) -> EffectResult {
-    match result {
-        EffectResult::Process(Ok(mut end)) => {
-            end.worker = Some(EcoString::from(worker));
-            EffectResult::Process(Ok(end))
-        }
-        result => result,
+fn done_by(done: DoneAct) -> EffectResult {
+    let DoneAct { worker, mut result, leaked, .. } = done;
+    let worker = Some(EcoString::from(worker));
+    match &mut result {
+        EffectResult::Process(Ok(end)) => end.worker = worker,
+        EffectResult::Response(Ok(response), _) => response.worker = worker,
+        _ => {}
     }
+    if leaked.is_empty() { result } else { EffectResult::Leaked(Box::new(result), leaked) }
 }
 
 fn exited(result: &EffectResult) -> Option<i32> {

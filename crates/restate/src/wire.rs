@@ -3,21 +3,62 @@
 //! A key, a word or a version that is not known is an error, never ignored. A message is an envelope: the text of what is
 //! said, and what proves that it comes from somebody with the key.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ecow::EcoString;
 use threadline_engine::event::Millis;
-use threadline_engine::execute::effect::{Effect, EffectKey, EffectResult, ProcessSpec};
+use threadline_engine::execute::effect::{Effect, EffectKey, EffectResult};
 use threadline_engine::execute::wire::{decode_effect, decode_result, encode_effect, encode_result};
+use threadline_flow::fields::ProviderName;
+use threadline_flow::model::SecretSource;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
+use threadline_runner::secrets::lookup::SecretReference;
 
 use crate::blobs::BlobRef;
 use crate::bundle::{BundleChange, SentBundle, change_value, read_change};
 use crate::key::SharedKey;
+use crate::remote::MEMORY;
 use crate::values::LargeValue;
 
 /// The version of what is said.
 const VERSION: i64 = 1;
 
+/// How far the clocks of a coordinator and a worker may differ.
+const CLOCKS: Duration = Duration::from_hours(1);
+
 pub(crate) type FormResult<T> = Result<T, String>;
+
+/// Why nothing is performed that a message asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It was signed so long ago that the server may have forgotten what came of it: whoever sends it now may have recorded
+    /// it then.
+    Expired,
+    /// It is nothing to perform.
+    Wrong(String),
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self::Wrong(why)
+    }
+}
+
+impl From<Refusal> for String {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Expired => "it was signed too long ago".to_owned(),
+            Refusal::Wrong(why) => why,
+        }
+    }
+}
+
+/// The time now.
+pub(crate) fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
+}
 
 /// What a coordinator asks a worker for.
 #[derive(Debug, Clone)]
@@ -43,12 +84,44 @@ pub(crate) struct ActRequest {
     pub(crate) folder: String,
     /// Names it in its run.
     pub(crate) key: EffectKey,
-    /// What to run.
-    pub(crate) spec: ProcessSpec,
+    /// What to perform, with words in place of secrets.
+    pub(crate) effect: Effect,
+    /// Whose model a request asks.
+    pub(crate) model: Option<ProviderName>,
+    /// The secrets of the run.
+    pub(crate) secrets: Option<SentSecrets>,
     /// What of it stands in the blob store.
     pub(crate) values: Vec<LargeValue>,
     /// The project, where the worker does not share its folder.
     pub(crate) bundle: Option<SentBundle>,
+}
+
+/// The secrets of a run, without their values.
+#[derive(Debug, Clone)]
+pub(crate) struct SentSecrets {
+    /// What words begin with that stand for them.
+    pub(crate) nonce: String,
+    /// All of them, by their numbers in words.
+    pub(crate) list: Vec<SentSecret>,
+}
+
+/// A secret without its value.
+#[derive(Debug, Clone)]
+pub(crate) struct SentSecret {
+    /// What it is called, and where it is looked up.
+    pub(crate) reference: SecretReference,
+    /// What shows whether the value that is found is the one that is meant. It needs the key, so it tells nobody else
+    /// anything about the value.
+    pub(crate) proof: String,
+    /// Whether a word stands for it.
+    pub(crate) is_needed: bool,
+}
+
+impl SentSecret {
+    /// What shows that this is the value of a secret.
+    pub(crate) fn proof_of(key: &SharedKey, name: &str, value: &str) -> String {
+        key.sign(format!("secret\n{name}\n{value}").as_bytes())
+    }
 }
 
 /// What is read of a request before anybody trusts it: it decides what is recorded of it, and that has to be the same
@@ -59,6 +132,8 @@ pub(crate) struct RequestHead {
     pub(crate) once: bool,
     /// The process that asked.
     pub(crate) session: String,
+    /// The service that is asked.
+    pub(crate) service: String,
     /// What the server knows it by.
     pub(crate) key: String,
 }
@@ -76,6 +151,8 @@ pub(crate) enum WorkerAnswer {
     Cancelled,
     /// It was not performed, for this reason.
     Refused(String),
+    /// It was not performed, because it was asked for too long ago.
+    Expired,
 }
 
 /// What came of an act.
@@ -85,6 +162,8 @@ pub(crate) struct DoneAct {
     pub(crate) worker: String,
     /// The result.
     pub(crate) result: EffectResult,
+    /// The secrets that were masked in it.
+    pub(crate) leaked: Vec<EcoString>,
     /// What of it stands in the blob store.
     pub(crate) values: Vec<LargeValue>,
     /// What it changed in its copy of the project.
@@ -111,6 +190,8 @@ pub(crate) fn signed(signer: &SharedKey, head: &RequestHead, request: &WorkerReq
         ("key", head.key.as_str().into()),
         ("once", head.once.into()),
         ("session", head.session.as_str().into()),
+        ("service", head.service.as_str().into()),
+        ("at", now().into()),
         ("kind", kind.into()),
         ("what", what),
     ]);
@@ -160,7 +241,7 @@ pub(crate) fn head(message: &[u8]) -> RequestHead {
         let text = parse(message.get("text")?.as_str()?).ok()?;
         let once = text.get("once")?.as_bool()?;
         let word = |key: &str| Some(text.get(key)?.as_str()?.to_owned());
-        Some(RequestHead { once, session: word("session")?, key: word("key")? })
+        Some(RequestHead { once, session: word("session")?, service: word("service")?, key: word("key")? })
     };
     read().unwrap_or_default()
 }
@@ -175,24 +256,44 @@ pub(crate) fn named_invocation(message: &[u8]) -> String {
     read().unwrap_or_default()
 }
 
-/// The request in a message, if it was signed with the key and for what the server knows it by.
-pub(crate) fn verified(signer: &SharedKey, key: &str, message: &[u8]) -> FormResult<WorkerRequest> {
+/// The request in a message, if it was signed with the key, for this service, for what the server knows it by, and not
+/// longer ago than the server remembers what came of it. So one that is sent a second time finds the result of the first,
+/// or is refused.
+pub(crate) fn verified(
+    signer: &SharedKey,
+    service: &str,
+    key: &str,
+    message: &[u8],
+) -> Result<WorkerRequest, Refusal> {
     let text = unsealed(signer, message)?;
-    let [signed_for, _, _, kind, what] = fields(&text, ["key", "once", "session", "kind", "what"])?;
-    if text_of(signed_for, "key")? != key {
-        return Err("it was signed for something else".to_owned());
+    let [signed_for, _, _, of_service, at, kind, what] =
+        fields(&text, ["key", "once", "session", "service", "at", "kind", "what"])?;
+    if text_of(signed_for, "key")? != key || text_of(of_service, "service")? != service {
+        return Err("it was signed for something else".to_owned().into());
+    }
+    let age = now().saturating_sub(at.as_i64().ok_or("`at` is no time".to_owned())?);
+    if age > millis(MEMORY.saturating_sub(CLOCKS)) {
+        return Err(Refusal::Expired);
+    }
+    if age < -millis(CLOCKS) {
+        let why = "it was signed in the future: the clocks of the coordinator and of this worker differ";
+        return Err(why.to_owned().into());
     }
     Ok(match text_of(kind, "kind")? {
         "act" => WorkerRequest::Act(Box::new(read_act(what)?)),
         "blob" => WorkerRequest::Blob(read_blob(what)?),
         "abandoned" => WorkerRequest::Abandoned,
         "cancel" => WorkerRequest::Cancel(text_of(what, "what")?.to_owned()),
-        other => return Err(format!("unknown request `{other}`")),
+        other => return Err(format!("unknown request `{other}`").into()),
     })
 }
 
+fn millis(time: Duration) -> Millis {
+    Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX)
+}
+
 fn act_value(act: &ActRequest) -> Value {
-    let effect = encode_effect(&act.key, &Effect::Process(act.spec.clone())).unwrap_or_default();
+    let effect = encode_effect(&act.key, &act.effect).unwrap_or_default();
     let fields = [
         ("started", act.started.as_str().into()),
         ("not_after", act.not_after.map_or(Value::NULL, Value::from)),
@@ -202,7 +303,55 @@ fn act_value(act: &ActRequest) -> Value {
     let bundle = act.bundle.as_ref().map(|SentBundle { name, list }| {
         ("bundle", Value::record([("name", name.as_str().into()), ("list", blob_value(list))]))
     });
-    Value::record(fields.into_iter().chain(values_field(&act.values)).chain(bundle))
+    let model = act.model.map(|model| ("model", model.word().into()));
+    let secrets = act.secrets.as_ref().map(|secrets| ("secrets", secrets_value(secrets)));
+    let more = values_field(&act.values).into_iter().chain(bundle).chain(model).chain(secrets);
+    Value::record(fields.into_iter().chain(more))
+}
+
+fn secrets_value(secrets: &SentSecrets) -> Value {
+    let words = |words: &[EcoString]| Value::sequence(words.iter().map(|word| Value::from(word.as_str())));
+    let list = secrets.list.iter().map(|secret| {
+        let SecretReference { name, source, env_files } = &secret.reference;
+        let source = match source {
+            SecretSource::Variable(name) => ("env", name.as_str().into()),
+            SecretSource::File(path) => ("file", path.as_str().into()),
+            SecretSource::Command(command) => ("command", words(command)),
+        };
+        Value::record([
+            ("name", name.as_str().into()),
+            ("source", Value::record([source])),
+            ("env_files", words(env_files)),
+            ("proof", secret.proof.as_str().into()),
+            ("needed", secret.is_needed.into()),
+        ])
+    });
+    Value::record([("nonce", secrets.nonce.as_str().into()), ("list", Value::sequence(list))])
+}
+
+fn read_secrets(value: &Value) -> FormResult<SentSecrets> {
+    let words = |value: &Value| {
+        let list = value.as_list().ok_or("it is no list of words")?;
+        list.iter().map(|word| text_of(word, "word").map(EcoString::from)).collect::<FormResult<Vec<_>>>()
+    };
+    let [nonce, list] = fields(value, ["nonce", "list"])?;
+    let list = list.as_list().ok_or("`list` is no list")?.iter().map(|secret| {
+        let [name, source, env_files, proof, needed] =
+            fields(secret, ["name", "source", "env_files", "proof", "needed"])?;
+        let source = match fields_with(source, [], ["env", "file", "command"])?.1 {
+            [Some(name), None, None] => SecretSource::Variable(text_of(name, "env")?.into()),
+            [None, Some(path), None] => SecretSource::File(text_of(path, "file")?.into()),
+            [None, None, Some(command)] => SecretSource::Command(words(command)?),
+            _ => return Err("a secret has one source".to_owned()),
+        };
+        let (name, env_files) = (text_of(name, "name")?.into(), words(env_files)?);
+        Ok(SentSecret {
+            reference: SecretReference { name, source, env_files },
+            proof: text_of(proof, "proof")?.to_owned(),
+            is_needed: needed.as_bool().ok_or("`needed` is neither true nor false")?,
+        })
+    });
+    Ok(SentSecrets { nonce: text_of(nonce, "nonce")?.to_owned(), list: list.collect::<FormResult<_>>()? })
 }
 
 /// A field that is there only where it says something: who does not know it refuses what needs it and nothing else.
@@ -224,14 +373,23 @@ fn read_values(value: Option<&Value>) -> FormResult<Vec<LargeValue>> {
 }
 
 fn read_act(value: &Value) -> FormResult<ActRequest> {
-    let ([started, not_after, folder, effect], [values, bundle]) =
-        fields_with(value, ["started", "not_after", "folder", "effect"], ["values", "bundle"])?;
+    let ([started, not_after, folder, effect], [values, bundle, model, secrets]) = fields_with(
+        value,
+        ["started", "not_after", "folder", "effect"],
+        ["values", "bundle", "model", "secrets"],
+    )?;
     let bundle = bundle.map(|bundle| {
         let [name, list] = fields(bundle, ["name", "list"])?;
         Ok::<_, String>(SentBundle { name: text_of(name, "name")?.to_owned(), list: read_blob(list)? })
     });
     let (key, effect) = decode_effect(effect).map_err(|error| error.to_string())?;
-    let Effect::Process(spec) = effect else { return Err("a worker performs only programs".to_owned()) };
+    if !effect.is_act() {
+        return Err("a worker performs programs and requests".to_owned());
+    }
+    let model = model.map(|model| {
+        let word = text_of(model, "model")?;
+        ProviderName::of_word(word).ok_or_else(|| format!("the provider `{word}` is not known"))
+    });
     let not_after =
         if not_after.is_null() { None } else { Some(not_after.as_i64().ok_or("`not_after` is no time")?) };
     Ok(ActRequest {
@@ -239,7 +397,9 @@ fn read_act(value: &Value) -> FormResult<ActRequest> {
         not_after,
         folder: text_of(folder, "folder")?.to_owned(),
         key,
-        spec,
+        effect,
+        model: model.transpose()?,
+        secrets: secrets.map(read_secrets).transpose()?,
         values: read_values(values)?,
         bundle: bundle.transpose()?,
     })
@@ -254,12 +414,16 @@ pub(crate) fn answer_text(answer: &WorkerAnswer) -> String {
                 ("result", encode_result(&done.result).unwrap_or_default()),
             ];
             let change = (!done.change.is_empty()).then(|| ("change", change_value(&done.change)));
-            ("done", Value::record(fields.into_iter().chain(values_field(&done.values)).chain(change)))
+            let leaked = done.leaked.iter().map(|name| Value::from(name.as_str()));
+            let leaked = (!done.leaked.is_empty()).then(|| ("leaked", Value::sequence(leaked)));
+            let more = values_field(&done.values).into_iter().chain(change).chain(leaked);
+            ("done", Value::record(fields.into_iter().chain(more)))
         }
         WorkerAnswer::Blob(blob) => ("blob", blob_value(blob)),
         WorkerAnswer::Interrupted(session) => ("interrupted", session.as_str().into()),
         WorkerAnswer::Cancelled => ("cancelled", Value::NULL),
         WorkerAnswer::Refused(why) => ("refused", why.as_str().into()),
+        WorkerAnswer::Expired => ("expired", Value::NULL),
     };
     json(&Value::record([("v", VERSION.into()), ("kind", kind.into()), ("what", what)]))
 }
@@ -273,11 +437,14 @@ pub(crate) fn read_answer(text: &str) -> FormResult<WorkerAnswer> {
     }
     Ok(match text_of(kind, "kind")? {
         "done" => {
-            let ([worker, result], [values, change]) =
-                fields_with(what, ["worker", "result"], ["values", "change"])?;
+            let ([worker, result], [values, change, leaked]) =
+                fields_with(what, ["worker", "result"], ["values", "change", "leaked"])?;
+            let leaked = leaked.map_or(Some(&[][..]), Value::as_list).ok_or("`leaked` is no list")?;
+            let leaked = leaked.iter().map(|name| text_of(name, "leaked").map(EcoString::from));
             WorkerAnswer::Done(Box::new(DoneAct {
                 worker: text_of(worker, "worker")?.to_owned(),
                 result: decode_result(result).map_err(|error| error.to_string())?,
+                leaked: leaked.collect::<FormResult<_>>()?,
                 values: read_values(values)?,
                 change: change.map(read_change).transpose()?.unwrap_or_default(),
             }))
@@ -286,6 +453,7 @@ pub(crate) fn read_answer(text: &str) -> FormResult<WorkerAnswer> {
         "interrupted" => WorkerAnswer::Interrupted(text_of(what, "what")?.to_owned()),
         "cancelled" => WorkerAnswer::Cancelled,
         "refused" => WorkerAnswer::Refused(text_of(what, "what")?.to_owned()),
+        "expired" => WorkerAnswer::Expired,
         other => return Err(format!("unknown answer `{other}`")),
     })
 }

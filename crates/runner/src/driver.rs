@@ -11,7 +11,7 @@ use ecow::EcoString;
 use threadline_engine::event::{Address, BudgetChange, Event, EventKind, Listed, SafeEvents, Seq};
 use threadline_engine::execute::effect::{Effect, EffectResult, USAGE_VARIABLE};
 use threadline_engine::execute::{
-    AgentCall, CallAdmission, Durability, Executor, Next, Recording, has_worktrees,
+    AgentCall, CallAdmission, Durability, Executor, Next, Recording, SecretView, has_worktrees,
 };
 use threadline_engine::machine::{BudgetReached, Command, InFlight, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::spend::Spend;
@@ -628,15 +628,23 @@ impl DrivenRun<'_> {
             let recorded = performance.before.map(|before| self.record(before)).transpose()?;
             self.wait_safe(performance.barrier.awaits(recorded))?;
             let result = match performance.effect {
-                Effect::WithSecrets(_) => match executor.reveal(&mut driver, &mut performance.pending)? {
-                    Ok(effect) => {
-                        driver.has_secrets = true;
-                        let result = driver.perform(&performance.key, &effect, reads_items.as_ref())?;
-                        driver.has_secrets = false;
-                        result
+                Effect::WithSecrets(_) => {
+                    let pending = &mut performance.pending;
+                    match executor.reveal(&mut driver, pending, SecretView::Revealed)? {
+                        Ok(effect) => {
+                            if effect.is_act() && self.workplace.looks_up_secrets() {
+                                let named = executor.reveal(&mut driver, pending, SecretView::Named)?;
+                                // What cannot be made with words is nothing that travels.
+                                driver.named = Some(named.unwrap_or(Effect::Nothing));
+                            }
+                            driver.has_secrets = true;
+                            let result = driver.perform(&performance.key, &effect, reads_items.as_ref())?;
+                            (driver.has_secrets, driver.named) = (false, None);
+                            result
+                        }
+                        Err(failure) => EffectResult::Refused(failure),
                     }
-                    Err(failure) => EffectResult::Refused(failure),
-                },
+                }
                 effect => driver.perform(&performance.key, &effect, reads_items.as_ref())?,
             };
             let result = match self.surroundings.masks() {

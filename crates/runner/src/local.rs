@@ -12,7 +12,7 @@ use ecow::EcoString;
 use threadline_engine::agent::exchange::{Answered, ExchangeRecord, ExchangeRequest};
 use threadline_engine::evaluate::EnteredFolder;
 use threadline_engine::event::{Address, Datum, Event, EventKind, Millis, Seq};
-use threadline_engine::execute::effect::EffectKey;
+use threadline_engine::execute::effect::{Effect, EffectKey};
 use threadline_engine::execute::result::ClockReading;
 use threadline_engine::execute::{AgentCall, CallAdmission};
 use threadline_engine::execute::{
@@ -46,6 +46,8 @@ pub(crate) struct LocalDriver<'s, 'a> {
     pub(crate) placed: Option<Placed>,
     /// Whether the effect that it performs holds secrets.
     pub(crate) has_secrets: bool,
+    /// The effect with words in place of secrets, where those are looked up elsewhere.
+    pub(crate) named: Option<Effect>,
     /// Whether the attempt that it performs was under way when the run was killed.
     pub(crate) is_rerun: bool,
     /// The time that the effect may not outlast.
@@ -67,7 +69,15 @@ fn enter(project: &Project, folder: &Folder, entered: EnteredFolder<'_>) -> Resu
 
 impl<'s, 'a> LocalDriver<'s, 'a> {
     pub(crate) fn new(shared: &'s DrivenRun<'a>) -> Self {
-        Self { shared, placed: None, has_secrets: false, is_rerun: false, not_after: None, queued_at: 0 }
+        Self {
+            shared,
+            placed: None,
+            has_secrets: false,
+            named: None,
+            is_rerun: false,
+            not_after: None,
+            queued_at: 0,
+        }
     }
 
     /// The files that steps may read and write.
@@ -259,9 +269,12 @@ impl Driver for LocalDriver<'_, '_> {
         let project = self.project().clone();
         let folder = site.task.map_or_else(|| Folder::new(project.here()), |task| self.written_folder(task));
         let mut scope = self.scope(view)?;
-        let is_revealed = site.secrets == SecretView::Revealed;
-        if is_revealed {
-            scope = shared.surroundings.reveal(&shared.plan.workflow, &scope);
+        let workflow = &shared.plan.workflow;
+        let is_revealed = site.secrets != SecretView::Masked;
+        match site.secrets {
+            SecretView::Masked => {}
+            SecretView::Revealed => scope = shared.surroundings.reveal(workflow, &scope),
+            SecretView::Named => scope = shared.surroundings.name_secrets(workflow, &scope),
         }
         let mut held: Option<MutexGuard<'_, BTreeMap<EcoString, Value>>> = None;
         let mut known = |name: &str| {
@@ -281,7 +294,6 @@ impl Driver for LocalDriver<'_, '_> {
         if let Some(earlier) = &shared.earlier {
             recorder = recorder.continuing(earlier.definitions());
         }
-        let workflow = &shared.plan.workflow;
         let mut session =
             Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
         // Nobody is told what is made of a secret.

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::agent::stream::{self, AnswerStream};
-use threadline_engine::event::{Address, Listed, Millis};
+use threadline_engine::event::{Address, Listed};
 use threadline_engine::execute::effect::{
     CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectResult, FileSpec, ItemsSource, ItemsSpec,
-    ListingSpec, NoResponse, NotChosen, ProcessSpec, ReadSpec, RequestSpec, Role, ToolAnswer, ToolSpec,
+    ListingSpec, NotChosen, ReadSpec, Role, ToolAnswer, ToolSpec,
 };
-use threadline_engine::execute::result::Timing;
 use threadline_engine::execute::{
     Driver as _, FieldEvaluation, PRINTED_FORMAT, SecretView, StepSite, has_worktrees,
 };
@@ -28,9 +27,7 @@ use threadline_store::JournalError;
 
 use crate::called::{self, CallAttempt, CallOutcome};
 use crate::choice::{ChooseError, choose};
-use crate::clock::now;
 use crate::driver::{DriveError, Notice, PrintedNotices};
-use crate::http;
 use crate::item_worktree;
 use crate::items::{ChunkError, ChunkWriter, ItemSource, SelectError};
 use crate::local::LocalDriver;
@@ -40,7 +37,7 @@ use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
 use crate::secrets::masks::MaskStream;
 use crate::teller::NoticeSender;
 use crate::tools::CalledTool;
-use crate::workplace::{self, ActWatch, ProcessSurroundings, WorkOrder};
+use crate::workplace::{self, ActSurroundings, ActWatch, Clock, WorkOrder};
 use crate::worktrees::WorktreeError;
 
 /// The time between two looks of a pause whether somebody wants it to end.
@@ -62,8 +59,7 @@ impl LocalDriver<'_, '_> {
                 FailureKind::Evaluation,
                 "its secrets were not put in place",
             ))),
-            Effect::Process(spec) => self.run_process(key, spec),
-            Effect::Request(spec) => Ok(self.send_request(key, spec)),
+            Effect::Process(_) | Effect::Request(_) => self.perform_act(key, effect),
             Effect::Tool(spec) => Ok(self.call_tool(key, spec)),
             Effect::ListTools(spec) => Ok(self.list_tools(spec)),
             Effect::ReadFile(spec) => Ok(self.read_file(spec)),
@@ -116,11 +112,12 @@ impl LocalDriver<'_, '_> {
         }
     }
 
-    // ---- programs ---------------------------------------------------------------------------------------
+    // ---- programs and requests ---------------------------------------------------------------------------------------
 
-    fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> Result<EffectResult, DriveError> {
+    /// Performs a program or a request wherever the run performs them.
+    fn perform_act(&self, key: &EffectKey, effect: &Effect) -> Result<EffectResult, DriveError> {
         let shared = self.shared;
-        let surroundings = ProcessSurroundings {
+        let surroundings = ActSurroundings {
             root: self.project().root().to_owned(),
             folder: self.project().here().to_owned(),
             env: self.environment(&key.at),
@@ -128,6 +125,9 @@ impl LocalDriver<'_, '_> {
             spool: self.private_folder(),
             masks: shared.surroundings.masks().cloned(),
         };
+        let is_program = matches!(effect, Effect::Process(_));
+        // The tool `http` of an agent only gets.
+        let is_asked = matches!(effect, Effect::Request(spec) if spec.request.method == "POST");
         let act = WorkOrder {
             started: &shared.started,
             run: shared.journal.run(),
@@ -135,36 +135,46 @@ impl LocalDriver<'_, '_> {
             once: self.begins_once(key),
             repeats: self.is_rerun && shared.in_flight == Some(OnCrash::Rerun),
             not_after: self.not_after,
-            has_secrets: self.has_secrets,
-            spec: effect,
+            effect,
+            named: self.named.as_ref(),
+            secrets: &shared.surroundings,
+            model: is_asked.then(|| stream::asked(&shared.plan, key)).flatten(),
             surroundings: &surroundings,
         };
-        let mut watcher = self.answer_watcher(key);
-        let mut print = |stream: Stream, bytes: &[u8]| match &mut watcher {
+        let mut watcher = self.answer_watcher(key).filter(|_| is_program || is_asked);
+        let tells_all = is_program && shared.printed == PrintedNotices::All;
+        let (teller, at) = (shared.teller.clone(), key.at.clone());
+        let print = move |stream: Stream, bytes: &[u8]| match &mut watcher {
             Some(watcher) if stream == Stream::Stdout => watcher.hear(bytes),
-            _ if shared.printed == PrintedNotices::All => {
-                shared.teller.tell(Notice::Printed(key.at.clone(), stream, bytes.to_vec()));
-            }
+            _ if tells_all => teller.tell(Notice::Printed(at.clone(), stream, bytes.to_vec())),
             _ => {}
         };
         let tell = |why: String| shared.warn(&key.at, "not-begun", why);
-        let mut watch = ActWatch { control: &shared.control, print: &mut print, tell: &tell };
-        let result = shared.workplace.perform(&act, &mut watch)?;
-        let result = match (result, &surroundings.masks) {
+        let mut watch = ActWatch { control: &shared.control, print: Box::new(print), tell: &tell };
+        let (result, mut leaked) = shared.workplace.perform(&act, &mut watch)?.split_leaked();
+        let (result, more) = match (result, &surroundings.masks) {
             (EffectResult::Process(Ok(end)), Some(masks)) if end.worker.is_some() => masks.mask_end(end),
+            (EffectResult::Response(Ok(response), timing), Some(masks)) if response.worker.is_some() => {
+                masks.mask_result(EffectResult::Response(Ok(response), timing))
+            }
             (result, _) => result,
-        };
-        // What it printed elsewhere is told when it has ended, and without secrets.
-        if let EffectResult::Process(Ok(end)) = &result
-            && end.worker.is_some()
-        {
-            print(Stream::Stdout, end.stdout.as_deref().unwrap_or_default());
-            print(Stream::Stderr, &end.stderr);
         }
-        if let Some(watcher) = &mut watcher {
-            watcher.end();
+        .split_leaked();
+        // What came of it elsewhere is told when it has ended, and without secrets.
+        match &result {
+            EffectResult::Process(Ok(end)) if end.worker.is_some() => {
+                (watch.print)(Stream::Stdout, end.stdout.as_deref().unwrap_or_default());
+                (watch.print)(Stream::Stderr, &end.stderr);
+            }
+            EffectResult::Response(Ok(response), _) if response.worker.is_some() => {
+                (watch.print)(Stream::Stdout, &response.body);
+            }
+            _ => {}
         }
-        Ok(result)
+        leaked.extend(more);
+        leaked.sort();
+        leaked.dedup();
+        Ok(if leaked.is_empty() { result } else { EffectResult::Leaked(Box::new(result), leaked) })
     }
 
     /// Whether an effect is one that may begin at most once: what a step does, where `on_crash` says so.
@@ -179,7 +189,7 @@ impl LocalDriver<'_, '_> {
         workplace::folder(self.project().here(), cwd)
     }
 
-    // ---- requests and tools -----------------------------------------------------------------------------
+    // ---- tools -----------------------------------------------------------------------------
 
     /// Who tells what an agent says while it says it, if an effect asks one and somebody wants to know.
     fn answer_watcher(&self, key: &EffectKey) -> Option<AnswerWatcher> {
@@ -190,42 +200,6 @@ impl LocalDriver<'_, '_> {
         let masks = self.shared.surroundings.masks().cloned().map(MaskStream::new);
         let (teller, at) = (self.shared.teller.clone(), key.at.clone());
         Some(AnswerWatcher { stream: stream?, masks, teller, at })
-    }
-
-    fn send_request(&self, key: &EffectKey, spec: &RequestSpec) -> EffectResult {
-        let clock = Clock::start();
-        let limits = http::RequestLimits { timeout: spec.limits.timeout, max_answer: spec.limits.max_output };
-        let request = spec.request.clone();
-        // The tool `http` of an agent only gets.
-        let is_asked = request.method == "POST";
-        let mut watcher = self.answer_watcher(key).filter(|_| is_asked);
-        let send = move || {
-            let mut heard = 0;
-            let sent = http::send(&request, limits, &mut |read| {
-                let piece = &read[std::mem::replace(&mut heard, read.len())..];
-                if let Some(watcher) = &mut watcher {
-                    watcher.hear(piece);
-                }
-            });
-            if let Some(watcher) = &mut watcher {
-                watcher.end();
-            }
-            sent
-        };
-        let response = match self.shared.control.child().aside(send) {
-            Ok(None) => return EffectResult::Cancelled,
-            Ok(Some(response)) => response,
-            Err(error) => {
-                let message = format!("no request can be made: {error}");
-                Err(NoResponse::unsent(Failure::new(FailureKind::Http, message)))
-            }
-        };
-        let response = match self.shared.surroundings.masks() {
-            // A secret that came in pieces is found in the whole.
-            Some(_) if is_asked => response.map(|response| stream::joined(&self.shared.plan, key, response)),
-            _ => response,
-        };
-        EffectResult::Response(response, clock.timing())
     }
 
     fn call_tool(&self, key: &EffectKey, spec: &ToolSpec) -> EffectResult {
@@ -435,7 +409,7 @@ fn file_failure(error: FileError) -> Failure {
     Failure::new(FailureKind::File, format!("{}{hint}", error.message))
 }
 
-/// Tells what an agent says while it says it.
+/// Tells what an agent says while it says it, and at the end what was held back because a secret could have begun there.
 struct AnswerWatcher {
     stream: AnswerStream,
     masks: Option<MaskStream>,
@@ -450,12 +424,6 @@ impl AnswerWatcher {
         self.tell(said);
     }
 
-    /// Tells what was held back, because a secret could have begun there.
-    fn end(&mut self) {
-        let said = self.masks.as_mut().map(MaskStream::finish);
-        self.tell(said.unwrap_or_default());
-    }
-
     fn tell(&self, said: Vec<u8>) {
         if !said.is_empty() {
             self.teller.tell(Notice::Printed(self.at.clone(), Stream::Stdout, said));
@@ -463,18 +431,9 @@ impl AnswerWatcher {
     }
 }
 
-/// When something began, on both clocks.
-struct Clock {
-    started: Millis,
-    instant: Instant,
-}
-
-impl Clock {
-    fn start() -> Self {
-        Self { started: now(), instant: Instant::now() }
-    }
-
-    fn timing(&self) -> Timing {
-        Timing { started: self.started, finished: now(), elapsed: self.instant.elapsed() }
+impl Drop for AnswerWatcher {
+    fn drop(&mut self) {
+        let said = self.masks.as_mut().map(MaskStream::finish);
+        self.tell(said.unwrap_or_default());
     }
 }

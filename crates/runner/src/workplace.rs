@@ -1,35 +1,44 @@
-//! Where the programs of a run are performed: here, or wherever else somebody performs them.
+//! Where the acts of a run are performed, programs and requests: here, or wherever else somebody performs them.
 //!
-//! What performs a program knows no run: it is given the program, its surroundings, and a name for what it does. So
-//! the driver of a run and a worker on another machine handle processes with the same code.
+//! What performs an act knows no run: it is given the program or the request, its surroundings, and a name for what it
+//! does. So the driver of a run and a worker on another machine perform acts with the same code.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use threadline_engine::agent::stream;
 use threadline_engine::event::Millis;
 use threadline_engine::execute::effect::{
-    EffectKey, EffectLimits, EffectResult, EffectText, MAX_USAGE_REPORT, ProcessEnd, ProcessSpec,
-    StartFailure, USAGE_VARIABLE,
+    Effect, EffectKey, EffectLimits, EffectResult, EffectText, MAX_USAGE_REPORT, NoResponse, ProcessEnd,
+    ProcessSpec, RequestSpec, StartFailure, USAGE_VARIABLE,
 };
 use threadline_engine::execute::result::Timing;
-use threadline_flow::fields::FailureKind;
+use threadline_flow::fields::{Failure, FailureKind, ProviderName};
 use threadline_flow::shell::quoted;
 use threadline_store::{RunId, StoreError};
 
+use crate::clock::now;
+use crate::http;
 use crate::private::PrivateFiles;
 use crate::process::{self, ChildEnding, Control, EndedChild, Environment, Spec, StartError, Stdin, Stream};
+use crate::secrets::RunSurroundings;
 use crate::secrets::masks::Masks;
 
 /// The time between the request to end and force.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where the programs of a run are performed.
+/// Where the acts of a run are performed.
 pub trait Workplace: Send + Sync {
-    /// Performs a program, or finds what came of it when the same was asked for before.
+    /// Performs an act, or finds what came of it when the same was asked for before.
     fn perform(&self, act: &WorkOrder<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError>;
+
+    /// Whether it looks up secrets itself: then it is told their names, and what it performs is made with those.
+    fn looks_up_secrets(&self) -> bool {
+        false
+    }
 
     /// How long it remembers what was asked for: so long a run that was killed finds what went on meanwhile. Nothing
     /// where a program ends with the run.
@@ -41,7 +50,7 @@ pub trait Workplace: Send + Sync {
     fn most_at_once(&self) -> usize;
 }
 
-/// A program that a run wants to be performed.
+/// An act that a run wants to be performed.
 pub struct WorkOrder<'a> {
     /// The run that somebody started: processes carry its mark.
     pub started: &'a RunId,
@@ -55,16 +64,20 @@ pub struct WorkOrder<'a> {
     pub repeats: bool,
     /// The time that it may not outlast, of the item, phase, loop or run around it.
     pub not_after: Option<Millis>,
-    /// Whether it holds secrets.
-    pub has_secrets: bool,
-    /// What to run.
-    pub spec: &'a ProcessSpec,
+    /// What to perform: a program or a request.
+    pub effect: &'a Effect,
+    /// The same with words in place of secrets, where it is given some and somebody else looks them up.
+    pub named: Option<&'a Effect>,
+    /// All secrets of the run.
+    pub secrets: &'a RunSurroundings,
+    /// Whose model a request asks.
+    pub model: Option<ProviderName>,
     /// What is around it.
-    pub surroundings: &'a ProcessSurroundings,
+    pub surroundings: &'a ActSurroundings,
 }
 
-/// What is around a program, whoever wants it to run.
-pub struct ProcessSurroundings {
+/// What is around an act, whoever wants it to be performed.
+pub struct ActSurroundings {
     /// The project, or the worktree of an item.
     pub root: PathBuf,
     /// The folder of the run; that of the program is relative to it.
@@ -79,12 +92,25 @@ pub struct ProcessSurroundings {
     pub masks: Option<Arc<Masks>>,
 }
 
-/// Who watches a program, and ends it.
+impl ActSurroundings {
+    /// A result with masks in place of secrets.
+    pub fn masked(&self, result: EffectResult) -> EffectResult {
+        match &self.masks {
+            Some(masks) => masks.mask_result(result),
+            None => result,
+        }
+    }
+}
+
+/// Is told what a program prints or a server responds, as it comes.
+pub type ActPrinter = Box<dyn FnMut(Stream, &[u8]) + Send>;
+
+/// Who watches an act, and ends it.
 pub struct ActWatch<'w> {
     /// Ends it.
     pub control: &'w Control,
-    /// Is told what it prints, as it comes.
-    pub print: &'w mut dyn FnMut(Stream, &[u8]),
+    /// Is told what comes of it.
+    pub print: ActPrinter,
     /// Is told why it has not begun yet.
     pub tell: &'w dyn Fn(String),
 }
@@ -95,7 +121,8 @@ pub struct Here;
 
 impl Workplace for Here {
     fn perform(&self, act: &WorkOrder<'_>, watch: &mut ActWatch<'_>) -> Result<EffectResult, StoreError> {
-        perform_process(act.spec, act.surroundings, watch.control, watch.print)
+        let print = std::mem::replace(&mut watch.print, Box::new(|_, _| {}));
+        perform_act(act.effect, act.model, act.surroundings, watch.control, print)
     }
 
     fn most_at_once(&self) -> usize {
@@ -103,10 +130,75 @@ impl Workplace for Here {
     }
 }
 
+/// Performs an act on this machine, to its end.
+pub fn perform_act(
+    effect: &Effect,
+    model: Option<ProviderName>,
+    around: &ActSurroundings,
+    control: &Control,
+    mut print: ActPrinter,
+) -> Result<EffectResult, StoreError> {
+    match effect {
+        Effect::Process(spec) => perform_process(spec, around, control, &mut *print),
+        Effect::Request(spec) => Ok(send_request(spec, model, around, control, print)),
+        _ => Ok(EffectResult::Refused(Failure::new(FailureKind::Start, "it is no program and no request"))),
+    }
+}
+
+/// Sends a request from this machine, and reads the response.
+fn send_request(
+    spec: &RequestSpec,
+    model: Option<ProviderName>,
+    around: &ActSurroundings,
+    control: &Control,
+    mut print: ActPrinter,
+) -> EffectResult {
+    let clock = Clock::start();
+    let limits = http::RequestLimits { timeout: spec.limits.timeout, max_answer: spec.limits.max_output };
+    let request = spec.request.clone();
+    let send = move || {
+        let mut heard = 0;
+        http::send(&request, limits, &mut |read| {
+            print(Stream::Stdout, &read[std::mem::replace(&mut heard, read.len())..]);
+        })
+    };
+    let response = match control.child().aside(send) {
+        Ok(None) => return EffectResult::Cancelled,
+        Ok(Some(response)) => response,
+        Err(error) => {
+            let message = format!("no request can be made: {error}");
+            Err(NoResponse::unsent(Failure::new(FailureKind::Http, message)))
+        }
+    };
+    let timing = clock.timing();
+    // A secret that came in pieces is found in the whole.
+    let response = match model.filter(|_| around.masks.is_some()) {
+        Some(model) => response.map(|response| stream::joined(model, response)),
+        None => response,
+    };
+    around.masked(EffectResult::Response(response, timing))
+}
+
+/// When something began, on both clocks.
+pub(crate) struct Clock {
+    started: Millis,
+    instant: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { started: now(), instant: Instant::now() }
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        Timing { started: self.started, finished: now(), elapsed: self.instant.elapsed() }
+    }
+}
+
 /// Runs a program on this machine, to its end.
-pub fn perform_process(
+fn perform_process(
     effect: &ProcessSpec,
-    around: &ProcessSurroundings,
+    around: &ActSurroundings,
     control: &Control,
     print: &mut dyn FnMut(Stream, &[u8]),
 ) -> Result<EffectResult, StoreError> {

@@ -140,8 +140,10 @@ pub(super) fn reply(
             return Reply { asked, usage, transient, ..failed(in_time(failure)) };
         }
     };
+    let worker = response.worker.as_ref().map(|worker| (names::WORKER, Value::from(worker)));
     if !response.is_success() {
-        let meta = vec![(names::STATUS_CODE, Value::from(i64::from(response.status)))];
+        let status = (names::STATUS_CODE, Value::from(i64::from(response.status)));
+        let meta = std::iter::once(status).chain(worker).collect();
         let now = timing.map_or(0, |timing| timing.finished);
         let transient = is_transient(response.status).then(|| retry_after(&response, now));
         let reply = failed(Failure::new(FailureKind::Http, refusal(&response)));
@@ -157,7 +159,8 @@ pub(super) fn reply(
         }
         (None, broken) => broken,
     };
-    let meta = message.model.map(|model| (names::MODEL_USED, Value::from(model))).into_iter().collect();
+    let model = message.model.map(|model| (names::MODEL_USED, Value::from(model)));
+    let meta = model.into_iter().chain(worker).collect();
     if let Some(BrokenMessage { failure, by }) = broken {
         let transient = passing(&failure);
         let (asked, tokens) = match by {

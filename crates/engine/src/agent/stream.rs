@@ -76,7 +76,7 @@ impl AnswerStream {
 }
 
 /// The provider of the agent that an effect asks.
-fn asked(plan: &Plan, key: &EffectKey) -> Option<ProviderName> {
+pub fn asked(plan: &Plan, key: &EffectKey) -> Option<ProviderName> {
     let step = &plan.steps[key.at.step(plan)? as usize].step;
     let agent = match (&step.action, step.evaluator(), key.role) {
         (Action::Agent { agent, .. }, _, Role::Act) => &agent.value,
@@ -88,9 +88,9 @@ fn asked(plan: &Plan, key: &EffectKey) -> Option<ProviderName> {
 
 /// The response of a model as one message, where it came as a stream: what came in pieces stands together then. One
 /// that cannot be read stays as it is.
-pub fn joined(plan: &Plan, key: &EffectKey, response: Response) -> Response {
-    let asked = asked(plan, key).filter(|_| response.is_success());
-    match asked.and_then(|provider| (code_of(provider).joined)(&response.body)) {
+pub fn joined(provider: ProviderName, response: Response) -> Response {
+    let whole = response.is_success().then(|| (code_of(provider).joined)(&response.body));
+    match whole.flatten() {
         Some(whole) => Response { body: whole.to_json(JsonStyle::Compact).into_bytes(), ..response },
         None => response,
     }

@@ -54,6 +54,8 @@ pub enum SecretView {
     Masked,
     /// Their values, for an effect that is about to be performed. What is evaluated is told to nobody.
     Revealed,
+    /// Words of the driver that stand for them, for an effect that is performed where somebody else looks them up.
+    Named,
 }
 
 /// An execution of a step, and the names that it sees.

@@ -114,6 +114,17 @@ pub enum Effect {
     WithSecrets(Box<Effect>),
 }
 
+impl Effect {
+    /// Whether a worker elsewhere performs it, in a run that has some.
+    pub fn is_act(&self) -> bool {
+        match self {
+            Self::Process(_) | Self::Request(_) => true,
+            Self::WithSecrets(effect) => effect.is_act(),
+            _ => false,
+        }
+    }
+}
+
 /// What becomes of the files of a worktree that is entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeEntry {
@@ -173,6 +184,20 @@ pub struct ProcessSpec {
     pub limits: EffectLimits,
 }
 
+impl ProcessSpec {
+    /// Every text that a value can stand in, always in the same order.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        let Self { program, arguments, files, env, cwd, stdin, reports_usage: _, limits: _ } = self;
+        let pieces = std::iter::once(program).chain(arguments).chain(files).flatten();
+        let pieces = pieces.filter_map(|piece| match piece {
+            EffectText::Text(text) => Some(text),
+            EffectText::PathOf(_) | EffectText::QuotedPathOf(_) => None,
+        });
+        let variables = env.iter_mut().filter_map(|(_, value)| value.as_mut());
+        pieces.chain(variables).chain(cwd).chain(stdin).collect()
+    }
+}
+
 /// The variable that names the file in which a program reports what it used.
 pub const USAGE_VARIABLE: &str = "THREADLINE_USAGE";
 
@@ -197,6 +222,14 @@ pub struct RequestSpec {
     pub request: Request,
     /// Bounds on the response.
     pub limits: EffectLimits,
+}
+
+impl RequestSpec {
+    /// Every text that a value can stand in, always in the same order.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        let Request { method: _, url, headers, body, hosts: _ } = &mut self.request;
+        std::iter::once(url).chain(headers.iter_mut().map(|(_, value)| value)).chain(body).collect()
+    }
 }
 
 /// A tool to call.
@@ -436,6 +469,8 @@ pub struct Response {
     pub headers: Vec<(EcoString, String)>,
     /// The body as it was received.
     pub body: Vec<u8>,
+    /// Which worker sent the request; none where the run itself did. Whoever asked that worker says it.
+    pub worker: Option<EcoString>,
 }
 
 impl Response {

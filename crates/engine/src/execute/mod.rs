@@ -35,7 +35,7 @@ use threadline_lang::{Envelope, Scope, Session, Value};
 
 use crate::evaluate::{self, Decision, FieldErrors};
 use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, Millis, SafeEvents, Seq};
-use crate::machine::{BudgetReached, Command, Outcome, Pause, Task, runs_program};
+use crate::machine::{BudgetReached, Command, Outcome, Pause, Task, is_found_elsewhere};
 use crate::replay::Evaluated;
 use crate::spend::Spend;
 use crate::view::{Limit, View};
@@ -258,7 +258,7 @@ impl<'p> Executor<'p> {
         match command {
             Command::Start { .. } if !view.exchanges.is_empty() => WorktreeEntry::AsTheyAre,
             // It went on, and what it did meanwhile stays.
-            Command::Start { task, rerun: true, .. } if self.finds_programs && self.runs_program(task) => {
+            Command::Start { task, rerun: true, .. } if self.finds_programs && self.is_found_elsewhere(task) => {
                 WorktreeEntry::AsTheyAre
             }
             Command::Start { task, rerun, .. } if begins_with_saved_files(self.plan, &task.at) => {
@@ -379,8 +379,8 @@ impl<'p> Executor<'p> {
         }
     }
 
-    fn runs_program(self, task: &Task) -> bool {
-        runs_program(&self.plan.workflow, self.step(task))
+    fn is_found_elsewhere(self, task: &Task) -> bool {
+        is_found_elsewhere(&self.plan.workflow, self.step(task))
     }
 
     fn step(self, task: &Task) -> &'p Step {

@@ -16,7 +16,9 @@ pub(super) fn meta(response: &Response) -> Vec<(&'static str, Value)> {
     // The client bounds the headers of a response.
     let headers: Vec<(EcoString, Value)> = headers.collect();
     let headers = Value::object(headers).unwrap_or_default();
-    vec![(names::STATUS_CODE, i64::from(response.status).into()), (names::HEADERS, headers)]
+    let status = (names::STATUS_CODE, i64::from(response.status).into());
+    let worker = response.worker.as_ref().map(|worker| (names::WORKER, worker.into()));
+    [status, (names::HEADERS, headers)].into_iter().chain(worker).collect()
 }
 
 /// What a response leaves: JSON as a value, anything else as text. A status other than 2xx is a failure.

@@ -46,17 +46,18 @@ impl Executor<'_> {
         moments.iter().any(|moment| read.contains(moment))
     }
 
-    /// The effect of a command that reads secrets, made with their values by a driver that has them. A failure may hold
-    /// some of these values: whoever has them masks it.
+    /// The effect of a command that reads secrets, made with their values by a driver that has them, or with words that
+    /// stand for them. A failure may hold some of these values: whoever has them masks it.
     pub fn reveal<D: Driver>(
         self,
         driver: &mut D,
         pending: &mut Pending,
+        secrets: SecretView,
     ) -> Result<RevealedEffect, D::Error> {
         match &mut pending.0 {
             PendingStage::Attempt(pending) => {
                 let Some(secret) = &pending.secret else { return Ok(nothing_to_reveal()) };
-                let site = self.revealed(&pending.task, &secret.view);
+                let site = StepSite { secrets, ..self.site(&pending.task, &secret.view) };
                 let resolved = driver.evaluate(site.with(&secret.computed), |scope, session, enter| {
                     evaluate::resolve(site.plan, site.task.step, scope, session, enter)
                 })?;
@@ -85,7 +86,7 @@ impl Executor<'_> {
                 Ok(Ok(effect))
             }
             PendingStage::Judge(pending) => {
-                let site = self.revealed(&pending.task, &pending.view);
+                let site = StepSite { secrets, ..self.site(&pending.task, &pending.view) };
                 let Some(Evaluator::Agent(judge)) = site.step().evaluator() else {
                     return Ok(nothing_to_reveal());
                 };
@@ -105,7 +106,7 @@ impl Executor<'_> {
             }
             PendingStage::Source(pending) => {
                 let Some(view) = &pending.secret_view else { return Ok(nothing_to_reveal()) };
-                let site = self.revealed(&pending.task, view);
+                let site = StepSite { secrets, ..self.site(&pending.task, view) };
                 let expanded = driver.evaluate(site.with(&pending.computed), |scope, session, _| {
                     select::expand(site.plan, site.task.step, scope, session)
                 })?;
@@ -122,13 +123,6 @@ impl Executor<'_> {
             }
             _ => Ok(nothing_to_reveal()),
         }
-    }
-
-    fn revealed<'s>(self, task: &'s Task, view: &'s View) -> StepSite<'s>
-    where
-        Self: 's,
-    {
-        StepSite { secrets: SecretView::Revealed, ..self.site(task, view) }
     }
 
     fn revealing_failed(self, errors: &FieldErrors) -> Failure {

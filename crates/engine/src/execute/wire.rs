@@ -483,6 +483,7 @@ fn read_response(value: &Value) -> WireResult<Response> {
         reason: fields.optional_text("reason")?,
         headers: read_header_lines(fields.list("headers")?)?,
         body: read_bytes(fields.get("body")?)?,
+        worker: None,
     })
 }
 
@@ -703,6 +704,7 @@ mod tests {
             reason: Some("No Content".into()),
             headers: Vec::new(),
             body: vec![0xc3],
+            worker: None,
         };
         let failure = || Failure::new(FailureKind::Http, "no connection");
         let not_started = StartFailure {

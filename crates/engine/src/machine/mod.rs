@@ -664,7 +664,7 @@ impl Machine {
         match (&step.action, in_flight) {
             (Action::Workflow(_), _) => OnCrash::Rerun,
             (_, InFlight { decided: Some(decided), .. }) => decided,
-            (_, InFlight { finds_programs: true, .. }) if runs_program(workflow, step) => OnCrash::Rerun,
+            (_, InFlight { finds_programs: true, .. }) if is_found_elsewhere(workflow, step) => OnCrash::Rerun,
             _ => workflow.on_crash(step),
         }
     }
@@ -709,13 +709,14 @@ impl Machine {
     }
 }
 
-/// Whether what a step does is a program.
-pub(crate) fn runs_program(workflow: &Workflow, step: &Step) -> bool {
+/// Whether all that a step does is performed by workers, in a run that has some: it goes on while nobody drives the run.
+/// Between the answers of a model its tools are called by the coordinator.
+pub(crate) fn is_found_elsewhere(workflow: &Workflow, step: &Step) -> bool {
     match &step.action {
-        Action::Shell { .. } | Action::Argv(_) => true,
-        Action::Agent { agent, .. } => {
-            workflow.agent(&agent.value).is_some_and(|agent| agent.provider.is_program)
-        }
+        Action::Shell { .. } | Action::Argv(_) | Action::Http(_) => true,
+        Action::Agent { agent, .. } => workflow
+            .agent(&agent.value)
+            .is_some_and(|agent| agent.provider.is_program || agent.tools.is_empty()),
         _ => false,
     }
 }

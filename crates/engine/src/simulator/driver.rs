@@ -118,7 +118,8 @@ impl Life<'_> {
         let tokens = self.tokens_of_model(key).1;
         let text = "x".repeat(usize::try_from(tokens * 3).unwrap_or(0));
         let body = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
-        let response = Response { status: 200, reason: None, headers: Vec::new(), body: body.into_bytes() };
+        let (reason, headers, body, worker) = (None, Vec::new(), body.into_bytes(), None);
+        let response = Response { status: 200, reason, headers, body, worker };
         let failure = Failure::new(FailureKind::Http, "fate");
         match way {
             0 => Err(NoResponse { failure, is_sent: true, received: None }),
@@ -186,8 +187,8 @@ impl Life<'_> {
                 } else {
                     value.to_string()
                 };
-                let (reason, headers, body) = (None, Vec::new(), body.into_bytes());
-                EffectResult::Response(Ok(Response { status, reason, headers, body }), timing)
+                let (reason, headers, body, worker) = (None, Vec::new(), body.into_bytes(), None);
+                EffectResult::Response(Ok(Response { status, reason, headers, body, worker }), timing)
             }
             Effect::Tool(_) => {
                 let answer = Value::record([("structuredContent", Value::from(value))]);

@@ -13,7 +13,7 @@ use crate::evaluate::RetryPlan;
 use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, SafeEvents, Status};
 use crate::execute::effect::{Effect, EffectKey, Role, WorktreeEntry};
 use crate::execute::{Durability, Performance, begins_with_saved_files, is_costly, item_in_worktree};
-use crate::machine::{Command, Counts, runs_program};
+use crate::machine::{Command, Counts, is_found_elsewhere};
 use crate::view::Limit;
 
 /// What was performed for items, and is not recorded yet.
@@ -80,7 +80,7 @@ impl PromiseChecker {
 
     fn is_program(&self, at: &Address) -> bool {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
-        step.is_some_and(|step| runs_program(&self.plan.workflow, step))
+        step.is_some_and(|step| is_found_elsewhere(&self.plan.workflow, step))
     }
 
     fn act(

@@ -20,7 +20,7 @@ use crate::execute::effect::{Effect, EffectKey, EffectResult, Role};
 use crate::execute::inquiry::Inquiry;
 use crate::execute::result::some_spent;
 use crate::execute::{Driver as _, Durability, Executor, Next, Performance};
-use crate::machine::{Command, InFlight, Machine, Outcome, Stage, Task, runs_program};
+use crate::machine::{Command, InFlight, Machine, Outcome, Stage, Task, is_found_elsewhere};
 
 /// What runs are called here.
 const RUN: &str = "simulated";
@@ -394,7 +394,7 @@ impl<'s> Life<'s> {
                 let plan = &self.simulation.plan;
                 let is_known = self.outside.elsewhere.is_some()
                     && self.in_flight != Some(OnCrash::Fail)
-                    && runs_program(&plan.workflow, self.step(task));
+                    && is_found_elsewhere(&plan.workflow, self.step(task));
                 if is_known {
                     let what =
                         format!("`{}` fails after a crash, and a worker knows what came of it", task.at);
@@ -487,8 +487,8 @@ impl<'s> Life<'s> {
         let plan = &self.simulation.plan;
         let step = &plan.steps[performance.key.at.step(plan)? as usize].step;
         let is_asked = self.outside.elsewhere.is_some()
-            && matches!(performance.effect, Effect::Process(_))
-            && runs_program(&plan.workflow, step);
+            && performance.effect.is_act()
+            && is_found_elsewhere(&plan.workflow, step);
         is_asked.then(|| plan.workflow.on_crash(step) != OnCrash::Rerun)
     }
 

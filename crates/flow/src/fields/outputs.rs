@@ -329,6 +329,7 @@ static HTTP: StepOutput = StepOutput {
         field(names::TOOL_NAME, Type::Text, "the tool as the step names it; `http` for a request"),
         optional(names::STATUS_CODE, Type::Int, "the status code of the response"),
         optional(names::HEADERS, Type::Object, "the headers of the response, with lower-case names"),
+        BY_WORKER,
     ]],
 };
 
@@ -486,8 +487,11 @@ const PROGRAM_META: [OutputField; 5] = [
         "the CPU time of the program and the children that it waited for",
     ),
     optional(names::MEMORY_USAGE_MB, Type::Decimal, "the peak memory of its largest process, in MiB"),
-    optional(names::WORKER, Type::Text, "the worker that ran the program, in a run on other machines"),
+    BY_WORKER,
 ];
+
+const BY_WORKER: OutputField =
+    optional(names::WORKER, Type::Text, "the worker that performed it, in a run on other machines");
 
 const COUNTS: [OutputField; 4] = [
     field(names::TOTAL, Type::Int, "the number of items"),

@@ -47,6 +47,16 @@ pub const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 pub const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 impl ProviderName {
+    /// The name as it is written.
+    pub fn word(self) -> &'static str {
+        PROVIDERS.iter().find(|spec| spec.name == self).map_or("", |spec| spec.word.name)
+    }
+
+    /// The provider that is written like this.
+    pub fn of_word(word: &str) -> Option<Self> {
+        PROVIDERS.iter().find(|spec| spec.word.name == word).map(|spec| spec.name)
+    }
+
     /// The address of an API, where an agent names no other.
     pub fn usual_url(self) -> Option<&'static str> {
         match self {

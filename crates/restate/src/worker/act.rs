@@ -8,26 +8,29 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use restate_sdk::prelude::{Context, ContextAwakeables as _, ContextClient as _, ContextSideEffects as _};
 use restate_sdk::prelude::{HandlerError, RunFuture as _, TerminalError, service};
 use threadline_engine::event::Millis;
-use threadline_engine::execute::effect::{EffectResult, ProcessEnd, ProcessEnding, USAGE_VARIABLE};
-use threadline_engine::execute::result::Timing;
+use threadline_engine::execute::effect::{
+    Effect, EffectResult, NoResponse, ProcessEnd, ProcessEnding, ProcessSpec, RequestSpec, USAGE_VARIABLE,
+};
+use threadline_engine::execute::result::{Timing, timed_out};
 use threadline_runner::process::{Asked, Control, Environment};
 use threadline_runner::project::STORE;
-use threadline_runner::workplace::{ProcessSurroundings, perform_process};
+use threadline_runner::workplace::{ActSurroundings, perform_act};
 use tokio::sync::{Notify, Semaphore};
 
 use super::WorkerSettings;
+use super::secrets::WorkerSecrets;
 use crate::blobs::{BlobError, BlobStore};
 use crate::bundle::copy::{ContentCache, PrivateCopy, make_folder, remove_all};
 use crate::bundle::{Bundle, BundleChange, SentBundle};
 use crate::key::SharedKey;
-use crate::remote::{BLOBS, CANCEL, MOST_INLINE, PERFORM};
+use crate::remote::{BLOBS, CANCEL, MOST_INLINE, PERFORM, SERVICE};
 use crate::values;
-use crate::wire::{self, ActRequest, DoneAct, WorkerAnswer, WorkerRequest};
+use crate::wire::{self, ActRequest, DoneAct, Refusal, WorkerAnswer, WorkerRequest, now};
 
 /// The variable that names the act to its program: the same for the same act, however often it is begun.
 const ACT_VARIABLE: &str = "THREADLINE_ACT";
@@ -47,10 +50,8 @@ impl ThreadlineAct {
     async fn perform(&self, ctx: Context<'_>, message: Vec<u8>) -> Result<Vec<u8>, HandlerError> {
         debug_assert_eq!(PERFORM, "v1");
         let head = wire::head(&message);
-        // What the server knows it by, as far as the server says that: by its protocol, or in a header.
-        let told = ctx.idempotency_key().map(str::to_owned);
-        let told = told.or_else(|| ctx.headers().get("idempotency-key").cloned());
-        let key = told.unwrap_or_else(|| head.key.clone());
+        // What the server knows it by: it begins nothing twice for the same key.
+        let key = ctx.idempotency_key().unwrap_or_default().to_owned();
         let began_here = if head.once {
             let own = uuid::Uuid::new_v4().simple().to_string();
             let token = own.clone();
@@ -89,13 +90,13 @@ impl ThreadlineAct {
     async fn cancel(&self, ctx: Context<'_>, message: Vec<u8>) -> Result<Vec<u8>, HandlerError> {
         debug_assert_eq!(CANCEL, "cancel");
         let invocation = wire::named_invocation(&message);
-        let answer = match wire::verified(&self.0.key, &invocation, &message) {
+        let answer = match wire::verified(&self.0.key, SERVICE, &invocation, &message) {
             Ok(WorkerRequest::Cancel(invocation)) => {
                 ctx.invocation_handle(invocation).cancel();
                 WorkerAnswer::Cancelled
             }
             Ok(_) => WorkerAnswer::Refused("this ends invocations, and performs nothing".to_owned()),
-            Err(why) => WorkerAnswer::Refused(why),
+            Err(why) => WorkerAnswer::Refused(why.into()),
         };
         Ok(wire::answer_text(&answer).into_bytes())
     }
@@ -160,6 +161,7 @@ pub(super) struct Performer {
     env: Environment,
     /// The folder for values and large outputs, on this machine.
     spool: PathBuf,
+    secrets: WorkerSecrets,
     slots: Arc<Semaphore>,
 }
 
@@ -198,6 +200,7 @@ impl Performer {
             root,
             env,
             spool,
+            secrets: WorkerSecrets::default(),
             slots: Arc::new(Semaphore::new(settings.slots)),
         })
     }
@@ -207,17 +210,18 @@ impl Performer {
         let reader = Arc::clone(&self);
         let (of_key, of_message) = (key.to_owned(), message.to_owned());
         let request = tokio::task::spawn_blocking(move || reader.request(&of_key, &of_message)).await;
-        let act = match request.unwrap_or_else(|error| Err(error.to_string())) {
+        let act = match request.unwrap_or_else(|error| Err(error.to_string().into())) {
             Ok(Some(act)) => act,
             Ok(None) => return wire::answer_text(&WorkerAnswer::Cancelled),
-            Err(why) => return wire::answer_text(&WorkerAnswer::Refused(why)),
+            Err(Refusal::Expired) => return wire::answer_text(&WorkerAnswer::Expired),
+            Err(Refusal::Wrong(why)) => return wire::answer_text(&WorkerAnswer::Refused(why)),
         };
         let waiting = Arc::clone(&self.slots).acquire_owned();
         let slot = match act.not_after {
             Some(until) => tokio::time::timeout(left(until), waiting).await.ok(),
             None => Some(waiting.await),
         };
-        let Some(slot) = slot else { return wire::answer_text(&self.too_late()) };
+        let Some(slot) = slot else { return wire::answer_text(&self.too_late(&act.effect)) };
         state.runs.store(true, Ordering::SeqCst);
         let _guard = EndWhenDropped(Arc::clone(&state));
         let key = key.to_owned();
@@ -235,16 +239,16 @@ impl Performer {
     }
 
     /// The act that a message asks for; none where it was given up before.
-    fn request(&self, key: &str, message: &[u8]) -> Result<Option<ActRequest>, String> {
-        match wire::verified(&self.key, key, message)? {
+    fn request(&self, key: &str, message: &[u8]) -> Result<Option<ActRequest>, Refusal> {
+        match wire::verified(&self.key, SERVICE, key, message)? {
             WorkerRequest::Act(act) => Ok(Some(*act)),
             WorkerRequest::Blob(blob) => {
                 let text = self.blobs()?.get(&blob).map_err(|error| self.of_store(&error))?;
                 let text = String::from_utf8(text).map_err(|error| error.to_string())?;
-                wire::read_act_text(&text).map(Some)
+                Ok(wire::read_act_text(&text).map(Some)?)
             }
             WorkerRequest::Abandoned => Ok(None),
-            WorkerRequest::Cancel(_) => Err("this performs programs, and ends none".to_owned()),
+            WorkerRequest::Cancel(_) => Err("this performs programs, and ends none".to_owned().into()),
         }
     }
 
@@ -264,9 +268,12 @@ impl Performer {
     }
 
     fn perform(&self, key: &str, act: ActRequest, control: &Control) -> WorkerAnswer {
-        let ActRequest { started, not_after, folder, key: effect, mut spec, values, bundle } = act;
-        if !values.is_empty() {
-            let given = self.blobs().and_then(|blobs| values::into_program(&mut spec, &values, blobs));
+        let ActRequest { started, not_after, folder, key: of, mut effect, model, secrets, values, bundle } =
+            act;
+        if !values.is_empty()
+            && let Effect::Process(spec) = &mut effect
+        {
+            let given = self.blobs().and_then(|blobs| values::into_program(spec, &values, blobs));
             if let Err(why) = given {
                 return WorkerAnswer::Refused(why);
             }
@@ -282,20 +289,32 @@ impl Performer {
         if let Some(until) = not_after {
             let left = left(until);
             if left.is_zero() {
-                return self.too_late();
+                return self.too_late(&effect);
             }
-            spec.limits.timeout = Some(spec.limits.timeout.map_or(left, |own: Duration| own.min(left)));
+            if let Effect::Process(ProcessSpec { limits, .. }) | Effect::Request(RequestSpec { limits, .. }) =
+                &mut effect
+            {
+                limits.timeout = Some(limits.timeout.map_or(left, |own: Duration| own.min(left)));
+            }
         }
-        let mut env = self.env.clone();
-        env.set(ACT_VARIABLE, key);
-        env.mark(&started, effect.at.as_str());
-        let (value_folder, spool) = (self.spool.clone(), self.spool.clone());
         let root = copy.as_ref().map_or(self.root.as_path(), PrivateCopy::root).to_owned();
         let folder = root.join(folder);
-        let surroundings = ProcessSurroundings { root, folder, env, value_folder, spool, masks: None };
-        match perform_process(&spec, &surroundings, control, &mut |_, _| {}) {
+        let given = secrets.map_or(Ok(None), |secrets| {
+            self.secrets.put_in_place(&mut effect, &secrets, &self.key, (&folder, &self.env))
+        });
+        let masks = match given {
+            Ok(masks) => masks,
+            Err(why) => return WorkerAnswer::Refused(why),
+        };
+        let mut env = self.env.clone();
+        env.set(ACT_VARIABLE, key);
+        env.mark(&started, of.at.as_str());
+        let (value_folder, spool) = (self.value_folder(masks.is_some()), self.spool.clone());
+        let surroundings = ActSurroundings { root, folder, env, value_folder, spool, masks };
+        match perform_act(&effect, model, &surroundings, control, Box::new(|_, _| {})) {
             Ok(EffectResult::Cancelled) => WorkerAnswer::Cancelled,
             Ok(result) => {
+                let result = surroundings.masked(result);
                 match copy.map(|copy| self.patiently(control, |blobs| copy.change(blobs))).transpose() {
                     Ok(change) => self.done(result, change.unwrap_or_default()),
                     Err(why) => WorkerAnswer::Refused(format!("what it wrote could not be kept: {why}")),
@@ -306,8 +325,13 @@ impl Performer {
     }
 
     /// The time around the act was over before it began.
-    fn too_late(&self) -> WorkerAnswer {
+    fn too_late(&self, effect: &Effect) -> WorkerAnswer {
         let now = now();
+        let timing = Timing { started: now, finished: now, elapsed: Duration::ZERO };
+        if let Effect::Request(spec) = effect {
+            let never = NoResponse::unsent(timed_out(spec.limits.timeout, None));
+            return self.done(EffectResult::Response(Err(never), timing), BundleChange::default());
+        }
         let end = ProcessEnd {
             ending: ProcessEnding::TimedOut,
             stdout: Ok(Vec::new()),
@@ -315,7 +339,7 @@ impl Performer {
             cpu_time: Duration::ZERO,
             max_memory: 0,
             usage: None,
-            timing: Timing { started: now, finished: now, elapsed: Duration::ZERO },
+            timing,
             worker: None,
         };
         self.done(EffectResult::Process(Ok(end)), BundleChange::default())
@@ -323,7 +347,14 @@ impl Performer {
 
     fn done(&self, result: EffectResult, change: BundleChange) -> WorkerAnswer {
         let (worker, values) = (self.name.clone(), Vec::new());
-        WorkerAnswer::Done(Box::new(DoneAct { worker, result, values, change }))
+        let (result, leaked) = result.split_leaked();
+        WorkerAnswer::Done(Box::new(DoneAct { worker, result, leaked, values, change }))
+    }
+
+    /// The folder for values that a program reads from files. Secrets are not written to a disk where that can be avoided.
+    fn value_folder(&self, has_secrets: bool) -> PathBuf {
+        let memory = Path::new("/dev/shm");
+        if has_secrets && memory.is_dir() { memory.to_owned() } else { self.spool.clone() }
     }
 
     /// A private copy of a project.
@@ -413,11 +444,6 @@ fn own_folder(folder: &Path) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("others can write into the cache `{}`: name another folder with `--cache`", folder.display()))
-}
-
-fn now() -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
 }
 
 /// The time that is left until then.

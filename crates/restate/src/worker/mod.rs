@@ -6,6 +6,7 @@
 
 mod act;
 mod coordinate;
+mod secrets;
 mod serve;
 mod supervise;
 

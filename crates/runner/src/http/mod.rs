@@ -122,6 +122,7 @@ pub(crate) fn send_until(
             reason: parts.status.canonical_reason().map(str::to_owned),
             headers: header_lines(&parts.headers),
             body,
+            worker: None,
         };
         let mut read = Vec::new();
         let mut reader = body.into_reader().take(limits.max_answer.saturating_add(1));

@@ -503,7 +503,7 @@ fn base64_forms(value: &str, add: &mut dyn FnMut(Vec<u8>)) {
 }
 
 /// A text inside the quotes of JSON.
-fn json_escaped(text: &str) -> String {
+pub(super) fn json_escaped(text: &str) -> String {
     let quoted = Value::from(text).to_json(JsonStyle::Compact);
     quoted[1..quoted.len() - 1].to_owned()
 }

@@ -5,40 +5,26 @@
 //! comes back.
 
 pub mod env_file;
+pub mod lookup;
 pub mod masks;
+pub mod named;
 mod results;
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_flow::model::{Secret, SecretSource, Workflow};
+use threadline_flow::model::Workflow;
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
-use threadline_lang::diag::{Span, nearest, words};
+use threadline_lang::diag::Span;
 use threadline_lang::{Scope, ScopeEntry, Value};
 
-use crate::process::{self, ChildEnding, Control, Environment, Spec, Stdin};
+use crate::process::Environment;
 use crate::project::Project;
+use lookup::{SecretLookup, SecretReference, Unreadable};
 use masks::Masks;
-
-/// A shorter secret would be found everywhere, and everything would be masked.
-const SHORTEST: usize = 4;
-
-/// A longer text is no secret, and would be slow to look for.
-const LONGEST: usize = 64 << 10;
-
-/// How long a program may take to print a secret: it may ask somebody.
-const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
-const GRACE: Duration = Duration::from_secs(2);
-
-/// The number of lines of stderr that the error of a program has.
-const STDERR_LINES: usize = 5;
-
-/// Why something cannot be read, and how to mend it.
-type Unreadable = (String, Option<String>);
 
 /// Whether programs that print secrets are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +42,24 @@ pub enum SecretReading {
 pub struct RunSurroundings {
     /// By the names of the files of workflows.
     workflows: BTreeMap<EcoString, WorkflowSurroundings>,
+    /// All secrets of all of them, each once.
+    secrets: Vec<HeldSecret>,
     masks: Option<Arc<Masks>>,
+    /// What the words begin with that stand for secrets: nobody else can know it.
+    nonce: String,
+}
+
+/// A secret with its value.
+#[derive(Clone)]
+struct HeldSecret {
+    reference: SecretReference,
+    value: String,
+}
+
+impl std::fmt::Debug for HeldSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HeldSecret").field(&self.reference.name).finish()
+    }
 }
 
 /// What one workflow is given.
@@ -64,13 +67,13 @@ pub struct RunSurroundings {
 struct WorkflowSurroundings {
     /// Of its environment files; of two with one name the later one holds.
     variables: Vec<(String, String)>,
-    secrets: Vec<(EcoString, String)>,
+    /// Its secrets, by their places among all.
+    secrets: Vec<usize>,
 }
 
 impl std::fmt::Debug for WorkflowSurroundings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let secrets: Vec<_> = self.secrets.iter().map(|(name, _)| name).collect();
-        f.debug_struct("WorkflowSurroundings").field("secrets", &secrets).finish_non_exhaustive()
+        f.debug_struct("WorkflowSurroundings").field("secrets", &self.secrets).finish_non_exhaustive()
     }
 }
 
@@ -82,21 +85,23 @@ impl RunSurroundings {
             reading,
             inherited: Environment::inherited(),
             workflows: BTreeMap::new(),
+            secrets: Vec::new(),
             problems: Vec::new(),
         };
         reader.workflow(plan, true);
-        let SurroundingsReader { workflows, problems, .. } = reader;
+        let SurroundingsReader { workflows, secrets, problems, .. } = reader;
         if !problems.is_empty() {
             return Err(problems);
         }
-        let all = workflows.values().flat_map(|given: &WorkflowSurroundings| &given.secrets);
-        let all: Vec<(&EcoString, &str)> = all.map(|(name, value)| (name, value.as_str())).collect();
+        let all = secrets.iter().map(|held: &HeldSecret| (&held.reference.name, held.value.as_str()));
+        let all: Vec<(&EcoString, &str)> = all.collect();
         let masks = if all.is_empty() { None } else { Some(Masks::new(all)) };
         let masks = masks.transpose().map_err(|_| {
             let message = "the secrets are too large together: nothing could look for all of them";
             vec![Problem::error("secret", Span::default(), message)]
         })?;
-        Ok(Self { workflows, masks: masks.map(Arc::new) })
+        let nonce = uuid::Uuid::new_v4().simple().to_string();
+        Ok(Self { workflows, secrets, masks: masks.map(Arc::new), nonce })
     }
 
     /// What finds the secrets, if there are any.
@@ -117,9 +122,13 @@ impl RunSurroundings {
 
     /// A scope of a workflow in which secrets have their values.
     pub fn reveal(&self, workflow: &Workflow, scope: &Scope) -> Scope {
+        self.with_secrets(workflow, scope, |place| Value::from(self.secrets[place].value.as_str()))
+    }
+
+    fn with_secrets(&self, workflow: &Workflow, scope: &Scope, value: impl Fn(usize) -> Value) -> Scope {
         let given = self.workflows.get(workflow.file.name());
         let secrets = given.into_iter().flat_map(|given| &given.secrets);
-        let secrets = secrets.map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+        let secrets = secrets.map(|place| (self.secrets[*place].reference.name.clone(), value(*place)));
         let entry = ("secrets".into(), ScopeEntry::Plain(Value::record(secrets)));
         // One name stands once.
         scope.with_entries("secrets", [entry]).unwrap_or_else(|_| scope.clone())
@@ -131,6 +140,7 @@ struct SurroundingsReader<'r> {
     reading: SecretReading,
     inherited: Environment,
     workflows: BTreeMap<EcoString, WorkflowSurroundings>,
+    secrets: Vec<HeldSecret>,
     problems: Vec<Problem>,
 }
 
@@ -162,10 +172,24 @@ impl SurroundingsReader<'_> {
                 env.set(name, value);
             }
         }
+        let project = self.project;
+        let read = |path: &str| {
+            project.read(path, project.here()).map_err(|error| (error.message, error.hint))
+        };
+        let runs_programs = self.reading != SecretReading::WithoutPrograms;
+        let lookup = SecretLookup { read: &read, folder: project.here(), env: &env, runs_programs };
+        let env_files: Vec<EcoString> = workflow.env_files.iter().map(|file| file.value.clone()).collect();
         for secret in &workflow.secrets {
-            let value = self.secret(secret, &env).and_then(|value| checked(secret, value));
-            match value {
-                Ok(value) => given.secrets.push((secret.name.clone(), value)),
+            match lookup.value(&secret.name, &secret.source) {
+                Ok(value) => {
+                    let (name, source) = (secret.name.clone(), secret.source.clone());
+                    let reference = SecretReference { name, source, env_files: env_files.clone() };
+                    let known = self.secrets.iter().position(|held| held.reference == reference);
+                    given.secrets.push(known.unwrap_or_else(|| {
+                        self.secrets.push(HeldSecret { reference, value });
+                        self.secrets.len() - 1
+                    }));
+                }
                 Err(_) if self.reading != SecretReading::All => {}
                 Err(why) => self.problems.push(problem("secret", secret.span, why)),
             }
@@ -192,109 +216,8 @@ impl SurroundingsReader<'_> {
             errors.into_iter().map(told).collect()
         })
     }
-
-    fn secret(&self, secret: &Secret, env: &Environment) -> Result<String, Unreadable> {
-        let name = &secret.name;
-        match &secret.source {
-            SecretSource::Variable(variable) => {
-                if let Some(value) = env.get(OsStr::new(variable.as_str())) {
-                    let message =
-                        format!("the secret `{name}`: the variable `{variable}` is not valid UTF-8");
-                    return value.to_str().map(str::to_owned).ok_or((message, None));
-                }
-                let names: Vec<String> =
-                    env.names().filter_map(|name| Some(name.to_str()?.to_owned())).collect();
-                let near = nearest(variable, names.iter().map(String::as_str));
-                let near = near.map_or(String::new(), |near| format!("; there is `{near}`"));
-                let message = format!("the secret `{name}`: the variable `{variable}` is not set{near}");
-                let hint = "set it where Threadline is started, or in a file of `env_file:`";
-                Err((message, Some(hint.to_owned())))
-            }
-            SecretSource::File(path) => {
-                let text = self.project.read(path, self.project.here());
-                let mut text =
-                    text.map_err(|error| (format!("the secret `{name}`: {}", error.message), error.hint))?;
-                let end = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text));
-                let end = end.map_or(text.len(), str::len);
-                text.truncate(end);
-                Ok(text)
-            }
-            SecretSource::Command(command) => self
-                .printed(command, env)
-                .map_err(|why| (format!("the secret `{name}`: `{}` {why}", command[0]), None)),
-        }
-    }
-
-    /// What a program prints, without final line breaks.
-    fn printed(&self, command: &[EcoString], env: &Environment) -> Result<String, String> {
-        if self.reading == SecretReading::WithoutPrograms {
-            return Err("is not run".to_owned());
-        }
-        let spec = Spec {
-            program: OsString::from(command[0].as_str()),
-            args: command[1..].iter().map(|word| OsString::from(word.as_str())).collect(),
-            env: env.clone(),
-            cwd: self.project.here().to_owned(),
-            stdin: Stdin::Null,
-            timeout: Some(COMMAND_TIMEOUT),
-            idle_timeout: None,
-            // Up to here nothing is written to a file.
-            max_output: LONGEST as u64,
-            grace: GRACE,
-            spool: std::env::temp_dir(),
-            masks: None,
-        };
-        let ended = process::run(&spec, &Control::new(), &mut |_, _| {});
-        let ended = ended.map_err(|error| format!("could not be started: {error}"))?;
-        let how = match ended.how {
-            ChildEnding::Exited(0) => {
-                let bytes =
-                    ended.stdout.read().map_err(|error| format!("printed what cannot be read: {error}"))?;
-                let mut text =
-                    String::from_utf8(bytes).map_err(|_| "printed what is not valid UTF-8".to_owned())?;
-                text.truncate(text.trim_end_matches(['\n', '\r']).len());
-                return Ok(text);
-            }
-            ChildEnding::Exited(code) => format!("failed, exit code {code}"),
-            ChildEnding::Signalled(signal) => format!("was ended by signal {signal}"),
-            ChildEnding::OutputTooLarge(_) => "printed more than 64 KiB".to_owned(),
-            ChildEnding::TimedOut | ChildEnding::Silent => {
-                format!("did not end in {}", words::duration(COMMAND_TIMEOUT))
-            }
-            ChildEnding::NeedsTerminal => "asked for a terminal".to_owned(),
-            ChildEnding::Cancelled => "was stopped".to_owned(),
-            ChildEnding::OutputNotKept(_, kind) => format!("printed what could not be kept: {kind}"),
-        };
-        let stderr = ended.stderr.read().unwrap_or_default();
-        let stderr = String::from_utf8_lossy(&stderr);
-        let stderr = words::last_lines(&stderr, STDERR_LINES).join("\n");
-        Err(if stderr.is_empty() { how } else { format!("{how}: {stderr}") })
-    }
 }
 
 fn problem(id: &'static str, span: Span, (message, hint): Unreadable) -> Problem {
     hint.into_iter().fold(Problem::error(id, span, message), Problem::hint)
-}
-
-/// A secret that can be looked for.
-fn checked(secret: &Secret, value: String) -> Result<String, Unreadable> {
-    let name = &secret.name;
-    let length = value.chars().count();
-    let refused = |message: String| Err((message, None));
-    if value.trim().is_empty() {
-        return refused(format!("the secret `{name}` is empty"));
-    }
-    if length < SHORTEST {
-        return refused(format!(
-            "the secret `{name}` has {}: a mask would stand wherever these occur, so it needs at least {SHORTEST}",
-            words::count(length, "character")
-        ));
-    }
-    if value.len() > LONGEST {
-        return refused(format!("the secret `{name}` is larger than 64 KiB"));
-    }
-    if value.contains('\0') {
-        return refused(format!("the secret `{name}` contains a NUL character"));
-    }
-    Ok(value)
 }

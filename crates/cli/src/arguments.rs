@@ -1194,9 +1194,12 @@ pub(crate) struct WorkerArguments {
     /// The URL where the Restate server reaches the worker, or the balancer in front of several. Default: the address
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
-    /// The maximum number of programs that run at once. Default: one per processor
+    /// The maximum number of programs and requests at once. Default: one per processor
     #[arg(long, value_name = "COUNT", value_parser = parse_jobs)]
     pub(crate) slots: Option<usize>,
+    /// What it has that steps ask for with `on`, such as `gpu=true`. It performs only what asks for some of its labels
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) label: Vec<String>,
     /// The folder of the project, which all machines share
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,

@@ -57,8 +57,8 @@
 //! | [`plan`] | the workflow | a [`plan::Plan`]: every step has a number, every name is resolved |
 //! | [`files`] | a workflow that calls others | the plans of all of them, each file read once |
 //!
-//! [`shell`] analyses shell text and binds values to it. [`forms`], [`json_path`] and [`url`] read scalars
-//! that the language itself does not have. The sorts of problems are listed in [`checks`]; problems of
+//! [`shell`] analyses shell text and binds values to it. [`forms`], [`json_path`], [`url`] and [`worker_labels`] read
+//! scalars that the language itself does not have. The sorts of problems are listed in [`checks`]; problems of
 //! expressions come from [`threadline_lang`], and those of expectations from [`threadline_expect`].
 
 pub mod checks;
@@ -72,3 +72,4 @@ pub mod plan;
 pub mod problem;
 pub mod shell;
 pub mod url;
+pub mod worker_labels;

@@ -18,6 +18,7 @@ use threadline_expect::{DocumentKind, Expectations};
 pub use threadline_lang::source::Field;
 use threadline_lang::source::SourceFile;
 
+use crate::worker_labels::WorkerLabels;
 use crate::fields::{BASE_URL, NodeType, ProviderSpec};
 use crate::json_path::JsonPath;
 use crate::shell::UnknownPolicy;
@@ -93,6 +94,8 @@ pub struct Workflow {
     pub timeout: Option<Setting<Duration>>,
     /// `budget`: what agents may use together.
     pub budget: Option<Budget>,
+    /// `on` of `defaults`: which workers may perform what says nothing about that.
+    pub labels: Option<WorkerLabels>,
     /// `on_failure`: runs when the steps have ended and the run has failed.
     pub on_failure: Vec<Arc<Step>>,
     /// `on_success`: runs when the steps have ended and the run has completed.
@@ -528,6 +531,8 @@ pub struct Agent {
     pub tools: Vec<AgentTool>,
     /// Whether its answers are kept for later runs.
     pub cache: bool,
+    /// `on`: which workers may ask it.
+    pub labels: Option<WorkerLabels>,
     /// Where the name stands.
     pub span: Span,
 }
@@ -768,6 +773,8 @@ pub struct Step {
     pub budget: Option<Budget>,
     /// The value of the key `on_crash`.
     pub on_crash: Option<OnCrash>,
+    /// `on`: which workers may perform it.
+    pub labels: Option<WorkerLabels>,
     /// The value of the key `on_failure`.
     pub on_failure: Vec<Arc<Step>>,
     /// The value of the key `on_success`.

@@ -146,7 +146,7 @@ impl DetachedRuns {
 
     fn post(&self, path: &str, body: &str) -> Result<(u16, String), String> {
         let url = self.address.url(path);
-        post(&self.agent, &url, None, body, Some(SHORT)).map_err(|why| self.unreachable(&why))
+        post(&self.agent, &url, body, Some(SHORT)).map_err(|why| self.unreachable(&why))
     }
 
     fn unreachable(&self, why: &str) -> String {

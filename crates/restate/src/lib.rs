@@ -1,7 +1,7 @@
-//! Runs the programs of workflows on other machines, by Restate.
+//! Runs the programs and requests of workflows on other machines, by Restate.
 //!
-//! A coordinator drives a run as it always does: it evaluates, decides and keeps the journal. Only the programs of its
-//! steps are performed by workers, through a Restate server that remembers what was asked for and what came of it.
+//! A coordinator drives a run as it always does: it evaluates, decides and keeps the journal. Only the programs and requests
+//! of its steps are performed by workers, through a Restate server that remembers what was asked for and what came of it.
 //!
 //! - [`address`]: where that server is.
 //! - [`key`]: the key that requests are signed with.
@@ -9,6 +9,7 @@
 //! - [`worker`]: a worker: a supervisor, and the server that performs programs.
 //! - [`segments`]: the journals of runs in a blob store.
 //! - [`detached`]: runs that workers coordinate.
+//! - `labels`: which service performs what asks for labels.
 //! - `wire`: what is said between the two.
 //! - `values`: the large values of acts and results.
 //! - `bundle`: the project, for workers that do not have its folder.
@@ -23,6 +24,7 @@ pub mod blobs;
 mod bundle;
 pub mod detached;
 pub mod key;
+mod labels;
 pub mod remote;
 pub mod segments;
 mod values;

@@ -16,6 +16,8 @@ use threadline_engine::execute::effect::{
 };
 use threadline_engine::execute::inquiry::{ActNews, Inquiry};
 use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::worker_labels::WorkerLabels;
+use threadline_lang::func::percent_encode;
 use threadline_lang::{Limits, data};
 use threadline_runner::process::{Asked, Control};
 use threadline_runner::workplace::{ActWatch, WorkOrder, Workplace};
@@ -28,18 +30,16 @@ use crate::bundle::apply::ApplyError;
 use crate::bundle::project::SentProject;
 use crate::bundle::scan::ScanError;
 use crate::key::SharedKey;
+use crate::labels::service_of;
 use crate::values;
 use crate::wire::{
-    self, ActRequest, DoneAct, RequestHead, SentSecret, SentSecrets, WorkerAnswer, WorkerRequest,
+    self, ActRequest, DoneAct, LimitedAct, RequestHead, SentSecret, SentSecrets, WorkerAnswer, WorkerRequest,
 };
 
 /// How long the server remembers an act after its end. A worker asks for that when it is registered.
 pub(crate) const MEMORY: Duration = Duration::from_hours(7 * 24);
 
-/// The service that workers offer.
-pub(crate) const SERVICE: &str = "ThreadlineAct";
-
-/// What of it performs a program.
+/// What of a service performs an act.
 pub(crate) const PERFORM: &str = "v1";
 
 /// What of it ends one.
@@ -60,7 +60,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// So long one request waits for an answer. Then the same is asked again: nobody is told that a machine on the way lost
 /// its power, and asking twice costs nothing.
-const LONGEST_WAIT: Duration = Duration::from_mins(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// The time between two looks whether somebody wants it to end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -78,6 +78,14 @@ pub struct ConnectError {
     pub message: String,
     /// How to mend it.
     pub hint: String,
+    /// The labels that no worker has.
+    pub labels: WorkerLabels,
+}
+
+impl ConnectError {
+    fn new(message: String, hint: &str) -> Self {
+        Self { message, hint: hint.to_owned(), labels: WorkerLabels::default() }
+    }
 }
 
 /// What workers know of the files of a run.
@@ -125,6 +133,12 @@ impl From<NotAsked> for EffectResult {
     }
 }
 
+/// A service that is asked, and the labels that it is for.
+struct AskedService<'l> {
+    name: String,
+    labels: Option<&'l WorkerLabels>,
+}
+
 /// What came of a request.
 enum Heard {
     /// The server answered with this status and text.
@@ -136,11 +150,12 @@ enum Heard {
 }
 
 impl Remote {
-    /// Looks whether a worker is there that has the key and the folder of the project.
-    pub fn connect(
+    /// Looks whether workers are there that have the key, the folder of the project, and the labels of each of these.
+    pub fn connect<'l>(
         address: ServerAddress,
         key: SharedKey,
         files: FilesOfWorkers,
+        asked: impl IntoIterator<Item = &'l WorkerLabels>,
     ) -> Result<Self, ConnectError> {
         let agent = agent_for_server();
         let session = uuid::Uuid::new_v4().simple().to_string();
@@ -148,14 +163,15 @@ impl Remote {
             Some(url) => BlobStore::open(url),
             None => BlobStore::of_folder(&files.store.join(BLOBS)),
         };
-        let blobs = blobs.map_err(|error| ConnectError {
-            message: error.to_string(),
-            hint: "`--blobs URL` names a store that coordinator and workers reach".to_owned(),
+        let blobs = blobs.map_err(|error| {
+            ConnectError::new(error.to_string(), "`--blobs URL` names a store that coordinator and workers reach")
         })?;
         let sent = files.bundle.then(|| SentProject::new(&files.root, &files.store, blobs.clone()));
         let remote = Self { address, key, files, sent, blobs, session, agent };
         remote.check_server()?;
-        remote.check_worker()?;
+        for labels in asked {
+            remote.check_worker(labels).map_err(|error| ConnectError { labels: labels.clone(), ..error })?;
+        }
         let swept = remote.blobs.clone();
         // Whoever cannot do it now leaves it to others.
         std::thread::spawn(move || drop(swept.sweep()));
@@ -170,25 +186,24 @@ impl Remote {
             Ok(answer) => format!("it answers with status {}", answer.status().as_u16()),
             Err(error) => error.to_string(),
         };
-        Err(ConnectError {
-            message: format!("no Restate server takes requests at `{}`: {why}", self.address),
-            hint: "start `restate-server`, give the address of its ingress and not of its admin port, or leave `--on` out"
-                .to_owned(),
-        })
+        Err(ConnectError::new(
+            format!("no Restate server takes requests at `{}`: {why}", self.address),
+            "start `restate-server`, give the address of its ingress and not of its admin port, or leave `--on` out",
+        ))
     }
 
     /// Has a worker look for a file that only this project has, or take a copy of the project.
-    fn check_worker(&self) -> Result<(), ConnectError> {
-        let elsewhere = |message: String, hint: &str| Err(ConnectError { message, hint: hint.to_owned() });
+    fn check_worker(&self, labels: &WorkerLabels) -> Result<(), ConnectError> {
+        let elsewhere = |message: String, hint: &str| Err(ConnectError::new(message, hint));
+        let service = service_of(labels);
         let bundle = match &self.sent {
             None => None,
             Some(sent) => Some(sent.send(&self.files.root, None).map_err(|error| {
                 match error {
-                    ScanError::Project(message) => ConnectError {
-                        message: format!("the project cannot be sent to workers: {message}"),
-                        hint: "`--bundle` sends what is in the folder of the project and not ignored by git"
-                            .to_owned(),
-                    },
+                    ScanError::Project(message) => ConnectError::new(
+                        format!("the project cannot be sent to workers: {message}"),
+                        "`--bundle` sends what is in the folder of the project and not ignored by git",
+                    ),
                     ScanError::Store(error) => self.not_put(&error),
                 }
             })?),
@@ -240,8 +255,8 @@ impl Remote {
         } else {
             WorkerRequest::Act(Box::new(request))
         };
-        let body = wire::signed(&self.key, &self.head(&name, false), &request);
-        let heard = self.post(PERFORM, Some(&name), &body, Some(PROBE));
+        let body = wire::signed(&self.key, &self.head(&service, &name, false), &request);
+        let heard = self.post((&service, &name), PERFORM, &body, PROBE);
         let _ = fs::remove_file(&path);
         let at = &self.address;
         let (status, text) = match heard {
@@ -256,6 +271,13 @@ impl Remote {
         };
         match status {
             200 => {}
+            404 if !labels.is_empty() => {
+                let message = format!("no worker with the labels `{labels}` is registered at `{at}`");
+                return elsewhere(
+                    message,
+                    "`threadline worker --label NAME=VALUE --register ADMIN_URL ...` starts and registers one",
+                );
+            }
             404 => {
                 let message = format!("no worker is registered at `{at}`");
                 return elsewhere(
@@ -296,15 +318,15 @@ impl Remote {
     }
 
     fn not_put(&self, error: &BlobError) -> ConnectError {
-        ConnectError {
-            message: format!("nothing can be put into `{}`: {error}", self.blobs.url()),
-            hint: "the environment of the coordinator says who may use the blob store".to_owned(),
-        }
+        ConnectError::new(
+            format!("nothing can be put into `{}`: {error}", self.blobs.url()),
+            "the environment of the coordinator says who may use the blob store",
+        )
     }
 
-    fn head(&self, key: &str, once: bool) -> RequestHead {
-        let (session, service) = (self.session.clone(), SERVICE.to_owned());
-        RequestHead { once, session, service, key: key.to_owned() }
+    fn head(&self, service: &str, key: &str, once: bool) -> RequestHead {
+        let (session, service) = (self.session.clone(), service.to_owned());
+        RequestHead { limit: None, once, session, service, key: key.to_owned() }
     }
 
     /// What a worker is asked for.
@@ -456,13 +478,22 @@ impl Remote {
     }
 
     /// Asks until there is an answer, or until somebody wants it to end.
-    fn ask(&self, key: &str, body: &Arc<str>, watch: &ActWatch<'_>) -> Heard {
+    fn ask(&self, asked: &AskedService<'_>, key: &str, body: &Arc<str>, watch: &ActWatch<'_>) -> Heard {
         let mut pause = FIRST_PAUSE;
         let mut failing_since = None;
         let mut was_told = false;
         loop {
             let began = Instant::now();
-            let why = match self.post_aside(key, body, watch.control) {
+            let why = match self.post_aside((&asked.name, key), body, LONGEST_WAIT, watch.control) {
+                Heard::Nothing(_) if began.elapsed() >= LONGEST_WAIT => {
+                    match self.knock(&asked.name, watch.control) {
+                        // It takes its time, or waits for a slot.
+                        Heard::Response(200, _) => continue,
+                        Heard::Response(status, text) => format!("status {status}: {}", first_line(&text)),
+                        Heard::Nothing(why) => why,
+                        Heard::Ended => return Heard::Ended,
+                    }
+                }
                 Heard::Response(status, text) if passes(status) => {
                     format!("status {status}: {}", first_line(&text))
                 }
@@ -476,7 +507,8 @@ impl Remote {
             let since = *failing_since.get_or_insert(began);
             if !was_told && since.elapsed() > PATIENCE {
                 was_told = true;
-                (watch.tell)(format!("no worker answers ({why}); it is asked for again until one does"));
+                let who = asked.labels.map_or_else(String::new, |labels| format!(" with the labels `{labels}`"));
+                (watch.tell)(format!("no worker{who} answers ({why}); it is asked for again until one does"));
             }
             if !wait(pause, watch.control) {
                 return Heard::Ended;
@@ -485,10 +517,29 @@ impl Remote {
         }
     }
 
-    fn post_aside(&self, key: &str, body: &Arc<str>, control: &Control) -> Heard {
-        let (agent, url) = (self.agent.clone(), self.url(PERFORM));
-        let (key, body) = (key.to_owned(), Arc::clone(body));
-        match control.child().aside(move || post(&agent, &url, Some(&key), &body, Some(LONGEST_WAIT))) {
+    /// Whether a worker is there that offers a service: it answers at once to what was given up.
+    fn knock(&self, service: &str, control: &Control) -> Heard {
+        let key = format!("knock-{}", uuid::Uuid::new_v4().simple());
+        let body = wire::signed(&self.key, &self.head(service, &key, false), &WorkerRequest::Abandoned);
+        self.post_aside((service, &key), &body.into(), PROBE, control)
+    }
+
+    fn post_aside(
+        &self,
+        (service, key): (&str, &str),
+        body: &Arc<str>,
+        timeout: Duration,
+        control: &Control,
+    ) -> Heard {
+        let (agent, url) = (self.agent.clone(), self.url((service, key), PERFORM));
+        let attach = self.address.url(&format!("/restate/workflow/{service}/{}/attach", in_url(key)));
+        let body = Arc::clone(body);
+        let ask = move || match post(&agent, &url, &body, Some(timeout))? {
+            // It was asked for before, by whoever it was: what comes of it is waited for.
+            (409, _) => get(&agent, &attach, timeout),
+            answer => Ok(answer),
+        };
+        match control.child().aside(ask) {
             Ok(Some(Ok((status, text)))) => Heard::Response(status, text),
             Ok(Some(Err(why))) => Heard::Nothing(why),
             Ok(None) if control.asked() != Asked::Nothing => Heard::Ended,
@@ -497,34 +548,31 @@ impl Remote {
         }
     }
 
-    fn url(&self, handler: &str) -> String {
-        self.address.url(&format!("/{SERVICE}/{handler}"))
+    fn url(&self, (service, key): (&str, &str), handler: &str) -> String {
+        self.address.url(&format!("/{service}/{}/{handler}", in_url(key)))
     }
 
     fn post(
         &self,
+        act: (&str, &str),
         handler: &str,
-        key: Option<&str>,
         body: &str,
-        timeout: Option<Duration>,
+        timeout: Duration,
     ) -> Result<(u16, String), String> {
-        post(&self.agent, &self.url(handler), key, body, timeout)
+        post(&self.agent, &self.url(act, handler), body, Some(timeout))
     }
 
     /// Ends an act on whichever worker performs it. One that has not reached the server yet never begins.
-    fn cancel(&self, key: &str) -> Result<(), String> {
-        let abandoned = wire::signed(&self.key, &self.head(key, false), &WorkerRequest::Abandoned);
-        let (status, text) = self.post(&format!("{PERFORM}/send"), Some(key), &abandoned, Some(SHORT))?;
+    fn cancel(&self, service: &str, key: &str) -> Result<(), String> {
+        let abandoned = wire::signed(&self.key, &self.head(service, key, false), &WorkerRequest::Abandoned);
+        let handler = format!("{PERFORM}/send");
+        let (status, text) = self.post((service, key), &handler, &abandoned, SHORT)?;
         let found = data::json::read_value(&text, &Limits::DEFAULT).ok();
         let found = found.as_ref().and_then(|answer| answer.get("invocationId")?.as_str());
         let Some(invocation) = found else { return Err(format!("status {status}: {}", first_line(&text))) };
         let request = WorkerRequest::Cancel(invocation.to_owned());
-        let (status, text) = self.post(
-            CANCEL,
-            None,
-            &wire::signed(&self.key, &self.head(invocation, false), &request),
-            Some(SHORT),
-        )?;
+        let body = wire::signed(&self.key, &self.head(service, invocation, false), &request);
+        let (status, text) = self.post((service, key), CANCEL, &body, SHORT)?;
         match wire::read_answer(&text) {
             Ok(WorkerAnswer::Cancelled) => Ok(()),
             Ok(WorkerAnswer::Refused(why)) => Err(why),
@@ -559,13 +607,22 @@ impl Workplace for Remote {
             Ok(request) => request,
             Err(why) => return Ok(why.into()),
         };
+        let labels = act.labels.filter(|labels| !labels.is_empty());
+        let asked = AskedService { name: service_of(&labels.cloned().unwrap_or_default()), labels };
+        let limit = act.limit.as_ref().map(|limit| LimitedAct {
+            // Which account it is tells nobody without the key.
+            name: self.key.sign(format!("limit\n{}", limit.name).as_bytes())[..32].to_owned(),
+            run: act.started.as_str().to_owned(),
+            most: limit.most,
+        });
         let mut inquiry = Inquiry::new(act.once, act.repeats);
         let mut expired = 0;
         loop {
             let run = act.run.as_str();
             let key = plain_key(run, &inquiry.key(run, act.key));
-            let body: Arc<str> = wire::signed(&self.key, &self.head(&key, act.once), &request).into();
-            let answer = match self.ask(&key, &body, watch) {
+            let head = RequestHead { limit: limit.clone(), ..self.head(&asked.name, &key, act.once) };
+            let body: Arc<str> = wire::signed(&self.key, &head, &request).into();
+            let answer = match self.ask(&asked, &key, &body, watch) {
                 Heard::Response(200, text) => match self.answer(&text, watch) {
                     Ok(answer) => answer,
                     Err(why) => return Ok(why.into()),
@@ -580,7 +637,7 @@ impl Workplace for Remote {
                     return Ok(EffectResult::Cancelled);
                 }
                 Heard::Ended => {
-                    if let Err(why) = self.cancel(&key) {
+                    if let Err(why) = self.cancel(&asked.name, &key) {
                         (watch.tell)(format!(
                             "a worker may go on with it, because it could not be told to end: {why}"
                         ));
@@ -695,22 +752,34 @@ pub(crate) fn first_line(text: &str) -> &str {
 pub(crate) fn post(
     agent: &ureq::Agent,
     url: &str,
-    key: Option<&str>,
     body: &str,
     timeout: Option<Duration>,
 ) -> Result<(u16, String), String> {
-    let mut request = agent.post(url).header("content-type", "application/json");
-    if let Some(key) = key {
-        request = request.header("idempotency-key", key);
-    }
-    let sent = request.config().timeout_global(timeout).build().send(body);
+    let request = agent.post(url).header("content-type", "application/json");
+    answer_of(request.config().timeout_global(timeout).build().send(body))
+}
+
+fn get(agent: &ureq::Agent, url: &str, timeout: Duration) -> Result<(u16, String), String> {
+    answer_of(agent.get(url).config().timeout_global(Some(timeout)).build().call())
+}
+
+fn answer_of(
+    sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+) -> Result<(u16, String), String> {
     let mut response = sent.map_err(|error| error.to_string())?;
     let status = response.status().as_u16();
     let text = response.body_mut().with_config().limit(2 * MOST_INLINE as u64).read_to_string();
     Ok((status, text.map_err(|error| error.to_string())?))
 }
 
-/// What the server knows an act by: its key in the characters of a header, or the hash of a long one.
+/// A key in the path of a URL.
+fn in_url(key: &str) -> String {
+    let mut encoded = String::new();
+    percent_encode(key, &mut encoded);
+    encoded
+}
+
+/// What the server knows an act by: its key in plain characters, or the hash of a long one.
 fn plain_key(run: &str, key: &str) -> String {
     const LONGEST: usize = 200;
     let mut plain = String::with_capacity(key.len());
@@ -730,7 +799,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_fits_into_a_header_and_names_one_act() {
+    fn a_key_is_plain_and_names_one_act() {
         assert_eq!(plain_key("r", "r/map[0]/1/7/1/act/0/0"), "r/map[0]/1/7/1/act/0/0");
         assert_eq!(plain_key("r", "r/größe x%/1"), "r/gr%C3%B6%C3%9Fe%20x%25/1");
         let long = |last: &str| plain_key("r", &format!("r/{}{last}", "x".repeat(300)));

@@ -128,6 +128,8 @@ impl SentSecret {
 /// wherever and however often it is read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestHead {
+    /// The limit that holds for it.
+    pub(crate) limit: Option<LimitedAct>,
     /// Whether the program may begin at most once.
     pub(crate) once: bool,
     /// The process that asked.
@@ -136,6 +138,17 @@ pub(crate) struct RequestHead {
     pub(crate) service: String,
     /// What the server knows it by.
     pub(crate) key: String,
+}
+
+/// An act of which only so many may be performed at once, for all coordinators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LimitedAct {
+    /// What is counted together.
+    pub(crate) name: String,
+    /// The run that somebody started: runs take turns.
+    pub(crate) run: String,
+    /// How many may be performed at once.
+    pub(crate) most: u64,
 }
 
 /// What a worker answers.
@@ -180,6 +193,10 @@ pub(crate) fn parse(text: &str) -> FormResult<Value> {
 
 /// A message with its signature. The key of its act is signed, too, so that it stands for nothing else.
 pub(crate) fn signed(signer: &SharedKey, head: &RequestHead, request: &WorkerRequest) -> String {
+    signed_at(signer, head, request, now())
+}
+
+fn signed_at(signer: &SharedKey, head: &RequestHead, request: &WorkerRequest, at: Millis) -> String {
     let (kind, what) = match request {
         WorkerRequest::Act(act) => ("act", act_value(act)),
         WorkerRequest::Blob(blob) => ("blob", blob_value(blob)),
@@ -191,7 +208,8 @@ pub(crate) fn signed(signer: &SharedKey, head: &RequestHead, request: &WorkerReq
         ("once", head.once.into()),
         ("session", head.session.as_str().into()),
         ("service", head.service.as_str().into()),
-        ("at", now().into()),
+        ("limit", head.limit.as_ref().map_or(Value::NULL, limit_value)),
+        ("at", at.into()),
         ("kind", kind.into()),
         ("what", what),
     ]);
@@ -241,7 +259,9 @@ pub(crate) fn head(message: &[u8]) -> RequestHead {
         let text = parse(message.get("text")?.as_str()?).ok()?;
         let once = text.get("once")?.as_bool()?;
         let word = |key: &str| Some(text.get(key)?.as_str()?.to_owned());
-        Some(RequestHead { once, session: word("session")?, service: word("service")?, key: word("key")? })
+        let (session, service, key) = (word("session")?, word("service")?, word("key")?);
+        let limit = text.get("limit").filter(|limit| !limit.is_null()).map(read_limit).transpose().ok()?;
+        Some(RequestHead { limit, once, session, service, key })
     };
     read().unwrap_or_default()
 }
@@ -266,8 +286,8 @@ pub(crate) fn verified(
     message: &[u8],
 ) -> Result<WorkerRequest, Refusal> {
     let text = unsealed(signer, message)?;
-    let [signed_for, _, _, of_service, at, kind, what] =
-        fields(&text, ["key", "once", "session", "service", "at", "kind", "what"])?;
+    let [signed_for, _, _, of_service, _, at, kind, what] =
+        fields(&text, ["key", "once", "session", "service", "limit", "at", "kind", "what"])?;
     if text_of(signed_for, "key")? != key || text_of(of_service, "service")? != service {
         return Err("it was signed for something else".to_owned().into());
     }
@@ -286,6 +306,17 @@ pub(crate) fn verified(
         "cancel" => WorkerRequest::Cancel(text_of(what, "what")?.to_owned()),
         other => return Err(format!("unknown request `{other}`").into()),
     })
+}
+
+fn limit_value(limit: &LimitedAct) -> Value {
+    let LimitedAct { name, run, most } = limit;
+    Value::record([("name", name.as_str().into()), ("run", run.as_str().into()), ("most", (*most).into())])
+}
+
+fn read_limit(value: &Value) -> FormResult<LimitedAct> {
+    let [name, run, most] = fields(value, ["name", "run", "most"])?;
+    let most = most.as_i64().and_then(|most| u64::try_from(most).ok()).ok_or("`most` is no number")?;
+    Ok(LimitedAct { name: text_of(name, "name")?.to_owned(), run: text_of(run, "run")?.to_owned(), most })
 }
 
 fn millis(time: Duration) -> Millis {
@@ -496,4 +527,32 @@ pub(crate) fn fields_with<'v, const N: usize, const M: usize>(
 
 pub(crate) fn text_of<'v>(value: &'v Value, key: &str) -> FormResult<&'v str> {
     value.as_str().ok_or_else(|| format!("`{key}` is no text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_stands_for_one_act_of_one_service_and_grows_old() {
+        let signer = SharedKey::of_bytes(b"0123456789abcdef").unwrap();
+        let word = str::to_owned;
+        let (session, service, key) = (word("s"), word("ThreadlineAct"), word("r/1"));
+        let head = RequestHead { limit: None, once: false, session, service, key };
+        let asked = |service: &str, key: &str, age: Duration| {
+            let at = now() - millis(age);
+            let message = signed_at(&signer, &head, &WorkerRequest::Abandoned, at);
+            verified(&signer, service, key, message.as_bytes()).map(drop)
+        };
+        let other = Err(Refusal::Wrong(word("it was signed for something else")));
+        assert_eq!(asked("ThreadlineAct", "r/1", Duration::ZERO), Ok(()));
+        assert_eq!(asked("ThreadlineAct", "r/1", Duration::from_hours(6 * 24)), Ok(()));
+        assert_eq!(asked("ThreadlineAct", "r/1", MEMORY), Err(Refusal::Expired));
+        assert_eq!(asked("ThreadlineAct", "r/2", Duration::ZERO), other);
+        assert_eq!(asked("ThreadlineAct", "", Duration::ZERO), other);
+        assert_eq!(asked("ThreadlineAct.gpu-true.0", "r/1", Duration::ZERO), other);
+        let ahead = signed_at(&signer, &head, &WorkerRequest::Abandoned, now() + millis(2 * CLOCKS));
+        let ahead = verified(&signer, "ThreadlineAct", "r/1", ahead.as_bytes()).map(drop);
+        assert!(matches!(ahead, Err(Refusal::Wrong(why)) if why.contains("clocks")));
+    }
 }

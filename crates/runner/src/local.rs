@@ -52,6 +52,8 @@ pub(crate) struct LocalDriver<'s, 'a> {
     pub(crate) is_rerun: bool,
     /// The time that the effect may not outlast.
     pub(crate) not_after: Option<Millis>,
+    /// The agent that its effect asks.
+    pub(crate) call: Option<AgentCall>,
     /// How many calls of agents had ended when it was told that all that may be are in flight.
     pub(crate) queued_at: u64,
 }
@@ -76,6 +78,7 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
             named: None,
             is_rerun: false,
             not_after: None,
+            call: None,
             queued_at: 0,
         }
     }
@@ -147,6 +150,7 @@ impl Driver for LocalDriver<'_, '_> {
     fn admit(&mut self, at: &Address, used: &Spend, call: &AgentCall) -> CallAdmission {
         let (admission, seen) = self.shared.admit(at, used, call);
         self.queued_at = seen;
+        self.call = Some(call.clone());
         admission
     }
 

@@ -37,7 +37,7 @@ use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
 use crate::secrets::masks::MaskStream;
 use crate::teller::NoticeSender;
 use crate::tools::CalledTool;
-use crate::workplace::{self, ActSurroundings, ActWatch, Clock, WorkOrder};
+use crate::workplace::{self, ActLimit, ActSurroundings, ActWatch, Clock, WorkOrder};
 use crate::worktrees::WorktreeError;
 
 /// The time between two looks of a pause whether somebody wants it to end.
@@ -125,6 +125,7 @@ impl LocalDriver<'_, '_> {
             spool: self.private_folder(),
             masks: shared.surroundings.masks().cloned(),
         };
+        let step = key.at.step(&shared.plan);
         let is_program = matches!(effect, Effect::Process(_));
         // The tool `http` of an agent only gets.
         let is_asked = matches!(effect, Effect::Request(spec) if spec.request.method == "POST");
@@ -139,6 +140,8 @@ impl LocalDriver<'_, '_> {
             named: self.named.as_ref(),
             secrets: &shared.surroundings,
             model: is_asked.then(|| stream::asked(&shared.plan, key)).flatten(),
+            limit: self.limit(key, is_program || is_asked),
+            labels: step.and_then(|step| shared.plan.labels_of(step, key.role == Role::Judge)),
             surroundings: &surroundings,
         };
         let mut watcher = self.answer_watcher(key).filter(|_| is_program || is_asked);
@@ -175,6 +178,14 @@ impl LocalDriver<'_, '_> {
         leaked.sort();
         leaked.dedup();
         Ok(if leaked.is_empty() { result } else { EffectResult::Leaked(Box::new(result), leaked) })
+    }
+
+    /// The limit of the agent that an effect asks, as far as all runs together are concerned.
+    fn limit(&self, key: &EffectKey, may_ask: bool) -> Option<ActLimit> {
+        let plan = &self.shared.plan;
+        let call = self.call.as_ref().filter(|_| may_ask && stream::asked(plan, key).is_some())?;
+        let name = self.shared.surroundings.account(&plan.workflow, &call.agent);
+        Some(ActLimit { name, most: call.max_parallel? })
     }
 
     /// Whether an effect is one that may begin at most once: what a step does, where `on_crash` says so.

@@ -18,6 +18,7 @@ use threadline_engine::execute::effect::{
 use threadline_engine::execute::result::Timing;
 use threadline_flow::fields::{Failure, FailureKind, ProviderName};
 use threadline_flow::shell::quoted;
+use threadline_flow::worker_labels::WorkerLabels;
 use threadline_store::{RunId, StoreError};
 
 use crate::clock::now;
@@ -72,8 +73,20 @@ pub struct WorkOrder<'a> {
     pub secrets: &'a RunSurroundings,
     /// Whose model a request asks.
     pub model: Option<ProviderName>,
+    /// The limit on how many are performed at once, for all runs.
+    pub limit: Option<ActLimit>,
+    /// The labels that whoever performs it must have.
+    pub labels: Option<&'a WorkerLabels>,
     /// What is around it.
     pub surroundings: &'a ActSurroundings,
+}
+
+/// A limit on how many acts are performed at once, whoever drives their runs.
+pub struct ActLimit {
+    /// What is counted together. It may hold a secret.
+    pub name: String,
+    /// How many may be performed at once.
+    pub most: u64,
 }
 
 /// What is around an act, whoever wants it to be performed.

@@ -102,9 +102,9 @@ mod built {
     use std::sync::Arc;
 
     use threadline_engine::event::{KeySource, RemoteService};
-    use threadline_flow::model::Action;
     use threadline_flow::plan::Plan;
     use threadline_flow::problem::Problem;
+    use threadline_flow::worker_labels::WorkerLabels;
     use threadline_restate::address::ServerAddress;
     use threadline_restate::key::SharedKey;
     use threadline_restate::remote::{FilesOfWorkers, Remote};
@@ -124,11 +124,6 @@ mod built {
     ) -> Result<Arc<dyn Workplace>, CommandFailure> {
         let address = ServerAddress::parse(&service.address).map_err(CommandFailure::Usage)?;
         let key = read_key(&service.key)?;
-        let mut reports = Vec::new();
-        refuse_secrets(plan, &mut reports);
-        if !reports.is_empty() {
-            return Err(CommandFailure::NotStarted(reports));
-        }
         if let Err(error) = project.make_store() {
             let message = format!("`{}`: {error}", project.store().display());
             return Err(CommandFailure::NotStarted(vec![Report::plain(message)]));
@@ -139,9 +134,21 @@ mod built {
             blobs: service.blobs.as_ref().map(ToString::to_string),
             bundle: service.bundle,
         };
-        let remote = Remote::connect(address, key, files);
+        let mut asked = plan.asked_labels();
+        if asked.is_empty() {
+            asked.insert(WorkerLabels::default(), (plan, 0));
+        }
+        let remote = Remote::connect(address, key, files, asked.keys());
         let remote = remote.map_err(|error| {
-            CommandFailure::NotStarted(vec![Report::with_hint(error.message, &error.hint)])
+            let report = match asked.get(&error.labels).filter(|_| !error.labels.is_empty()) {
+                Some((plan, step)) => {
+                    let span = plan.steps[*step as usize].step.origin.span;
+                    let problem = Problem::error("no-worker", span, error.message).hint(error.hint);
+                    Report::problem(ReportSource::of(&plan.workflow.file), &problem)
+                }
+                None => Report::with_hint(error.message, &error.hint),
+            };
+            CommandFailure::NotStarted(vec![report])
         })?;
         Ok(Arc::new(remote))
     }
@@ -154,23 +161,6 @@ mod built {
         key.map_err(|why| CommandFailure::NotStarted(vec![Report::plain(why)]))
     }
 
-    /// Secrets stay where they are, so no program elsewhere can be given one.
-    fn refuse_secrets(plan: &Plan, reports: &mut Vec<Report>) {
-        for planned in &plan.steps {
-            let step = &planned.step;
-            let is_program = matches!(step.action, Action::Shell { .. } | Action::Argv(_));
-            if is_program && !planned.secret_moments.is_empty() {
-                let message = "this step reads secrets, which do not travel to workers";
-                let problem = Problem::error("secret-elsewhere", step.origin.span, message)
-                    .hint("let the environment of the workers have them, or run the workflow without `--on`");
-                reports.push(Report::problem(ReportSource::of(&plan.workflow.file), &problem));
-            }
-        }
-        for called in plan.callees() {
-            refuse_secrets(called, reports);
-        }
-    }
-
     pub(super) fn worker(
         call: &WorkerArguments,
         key: &KeySource,
@@ -180,7 +170,9 @@ mod built {
             let message = format!("`--advertise` has to say where a worker at `{}` is reached", call.listen);
             return Err(CommandFailure::Usage(message));
         }
+        let labels = WorkerLabels::of_pairs(call.label.iter().map(String::as_str));
         let settings = WorkerSettings {
+            labels: labels.map_err(|why| CommandFailure::Usage(format!("`--label`: {why}")))?,
             listen: call.listen,
             advertised: call.advertise.clone(),
             slots: call

@@ -6,6 +6,7 @@
 
 mod bundles;
 mod cluster;
+mod given;
 mod kept;
 mod kills;
 mod pages;
@@ -340,18 +341,4 @@ fn the_environment_of_the_coordinator_does_not_travel() {
     assert!(!outcome.stdout.contains(&canary));
     assert!(holds(&cluster.data(), b"said-by-the-step"), "what the server stores can be searched");
     assert!(!holds(&cluster.data(), canary.as_bytes()));
-}
-
-#[test]
-fn a_step_that_reads_a_secret_is_refused_before_the_run() {
-    let workflow = "secrets: {TOKEN: {env: TOKEN}}\nsteps:\n  - shell: \"test -n ${secrets.TOKEN}\"\n";
-    let Some((project, cluster, _workers)) = cluster_for("secret", workflow, 1) else { return };
-    let arguments = ["run", "workflow.yaml", "--on", &cluster.address(), "--key-file", cluster.key()];
-    let outcome = project.run_with(&[("TOKEN", "a-token-that-is-long")], &arguments);
-    assert_eq!(outcome.exit, 3, "{}", outcome.stderr);
-    assert!(
-        outcome.stderr.contains("this step reads secrets, which do not travel to workers"),
-        "{}",
-        outcome.stderr
-    );
 }

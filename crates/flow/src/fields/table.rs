@@ -616,6 +616,14 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         .on(&[Shell, Argv, Agent, Http, Tool, WriteFile])
         .shareable(),
         key(
+            "on",
+            LABELS,
+            "labels of the workers that may perform the step, in a run on other machines: `{gpu: true}`. Default: those of \
+             its agent, of the list around it, or of `defaults`. Without `run --on` it means nothing",
+        )
+        .on(&[Shell, Argv, Agent, Http, ForEach])
+        .shareable(),
+        key(
             "expect",
             KeyKind::Expectation,
             "expectation that the result `{value, output, exit_code, meta}` must meet; otherwise the \
@@ -736,6 +744,9 @@ pub(crate) static DEFAULTS: ObjectSpec = ObjectSpec {
     keys: &[],
     base: Some(InheritedKeys { object: &STEP, without: &[], only_shareable: true }),
 };
+
+/// Labels of workers.
+const LABELS: KeyKind = KeyKind::Map(&KeyKind::Fixed(Form::Any));
 
 /// What a state of a short form does: a command, or the keys of a state.
 const ACTION: KeyKind = KeyKind::Either(&[KeyKind::Shell, KeyKind::Object(&STATE)]);
@@ -1274,6 +1285,7 @@ pub(crate) static MAP: ObjectSpec = ObjectSpec {
              object with details. Default: 1",
         ),
         key("worktree", BOOL, "whether each item is processed in a git worktree of its own").default("false"),
+        key("on", LABELS, "labels of the workers that may perform the steps of items: `on` of a step"),
     ],
     base: None,
 };
@@ -1566,6 +1578,7 @@ pub(crate) static AGENT: ObjectSpec = ObjectSpec {
         key("provider", KeyKind::Fixed(Form::OneOf(&PROVIDER_WORDS)), "how the agent is asked")
             .default(DEFAULT_PROVIDER.word.name),
         key("model", TEXT, "name of the model, for the records of the run"),
+        key("on", LABELS, "labels of the workers that may ask the agent: `on` of a step"),
         key(
             "cache",
             BOOL,

@@ -14,6 +14,9 @@ use crate::model::Action;
 /// The key whose default holds beside what a step says, variable by variable.
 const MERGED: &str = "env";
 
+/// The key whose default counts less than what lists and agents say, and so is no key of each step.
+const LEAST: &str = "on";
+
 impl WorkflowLoader {
     /// Reads the defaults of a workflow and keeps them for its steps. What is wrong with them is reported once.
     pub(super) fn read_defaults(&mut self, fields: &ObjectFields<'_>) {
@@ -22,7 +25,7 @@ impl WorkflowLoader {
         let origin = place.origin();
         let reported = self.problems.len();
         if let Some(read) = self.read_fields(place, &DEFAULTS) {
-            self.read_step_with(&read, origin, Some(Action::Nothing));
+            self.default_labels = self.read_step_with(&read, origin, Some(Action::Nothing)).labels;
         }
         // Steps would only report the same again.
         if self.problems.len() == reported {
@@ -35,7 +38,7 @@ impl<'n> ObjectFields<'n> {
     /// The keys of a step with those defaults that apply to its action.
     pub(super) fn with_defaults(mut self, defaults: Option<&'n TreeNode>, action: ActionName) -> Self {
         for (written, entry) in defaults.into_iter().flat_map(TreeNode::entries) {
-            let Some(key) = self.object.key(written) else { continue };
+            let Some(key) = self.object.key(written).filter(|key| key.name != LEAST) else { continue };
             let applies = key.on.is_empty() || key.on.contains(&action);
             let is_set =
                 self.found(key.name).is_some() || key.name == "timeout" && self.has_request_timeout();

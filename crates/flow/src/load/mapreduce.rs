@@ -180,9 +180,9 @@ impl WorkflowLoader {
         if !worktree && !is_alone && fields.found("worktree").is_none() {
             self.warn_of_commits(&each.steps);
         }
-        let budget = self.read_budget(&fields);
+        let (budget, labels) = (self.read_budget(&fields), self.read_labels(&fields));
         let step = self.phase_step(place, "map", Action::ForEach(Box::new(each)));
-        Some(Arc::new(Step { budget, ..step }))
+        Some(Arc::new(Step { budget, labels, ..step }))
     }
 
     /// Warns of steps that commit in a folder in which other items work at the same time.

@@ -55,7 +55,13 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
         Err(error) => return (None, vec![unreadable(&file, &error)]),
     };
     let expansion = expand::expand(&file, root);
-    let mut loader = WorkflowLoader { file, syntax: Syntax::DEFAULT, problems: Vec::new(), defaults: None };
+    let mut loader = WorkflowLoader {
+        file,
+        syntax: Syntax::DEFAULT,
+        problems: Vec::new(),
+        defaults: None,
+        default_labels: None,
+    };
     let workflow = expansion.root.and_then(|root| loader.read_workflow(&root));
     without_misplaced(&mut loader.problems, &expansion.rewritten);
     for problem in expansion.problems {
@@ -160,6 +166,7 @@ impl WorkflowLoader {
             },
             timeout: self.read_time_limit(&fields, "timeout"),
             budget: self.read_budget(&fields),
+            labels: self.default_labels.take(),
             on_failure: self.read_steps_of(&fields, "on_failure"),
             on_success: self.read_steps_of(&fields, "on_success"),
             finally: self.read_steps_of(&fields, "finally"),
@@ -195,6 +202,7 @@ impl WorkflowLoader {
             shape: Shape::Steps,
             timeout: None,
             budget: None,
+            labels: None,
             on_failure: Vec::new(),
             on_success: Vec::new(),
             finally: Vec::new(),
@@ -483,11 +491,13 @@ impl WorkflowLoader {
                     model: None,
                     tools: Vec::new(),
                     cache: false,
+                    labels: None,
                     span: entry.key_span,
                 };
                 if let Some(fields) = fields {
                     agent.model = self.read_text(&fields, "model");
                     agent.cache = self.read_bool(&fields, "cache");
+                    agent.labels = self.read_labels(&fields);
                     agent.tools = self.read_agent_tools(&fields);
                     let settings = provider.object.keys.iter().filter(|key| key.name != "tools");
                     agent.settings =
@@ -628,6 +638,7 @@ fn default_agent(syntax: &Syntax) -> Agent {
         model: None,
         tools: Vec::new(),
         cache: false,
+        labels: None,
         span: Span::default(),
     }
 }

@@ -16,6 +16,7 @@ use crate::fields::{
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
 use crate::problem::{self, Problem};
+use crate::worker_labels::WorkerLabels;
 use threadline_lang::source::{SourceFile, TreeEntry, TreeNode};
 
 /// So many problems of a file get a suggestion of what was meant.
@@ -28,6 +29,8 @@ pub(super) struct WorkflowLoader {
     pub(super) problems: Vec<Problem>,
     /// `defaults`, as they are written.
     pub(super) defaults: Option<Arc<TreeNode>>,
+    /// `on` of `defaults`.
+    pub(super) default_labels: Option<WorkerLabels>,
 }
 
 /// A node with the path of keys that lead to it.
@@ -558,6 +561,25 @@ impl WorkflowLoader {
             }
         }
         variables
+    }
+
+    /// Reads `on`: labels of workers, which are written out.
+    pub(super) fn read_labels(&mut self, fields: &ObjectFields<'_>) -> Option<WorkerLabels> {
+        let place = self.read_map(fields, "on")?;
+        let mut labels = WorkerLabels::default();
+        for (name, entry, at) in place.entries() {
+            let Some(value) = self.read_scalar_text(&at, name) else { continue };
+            let problem = if value.contains("${") {
+                let message = format!("the label `{name}` is written out, and takes no reference");
+                Check::WrongType.at(span_of(at.node), message)
+            } else if let Err(message) = labels.add(name, &value) {
+                Check::BadName.at(entry.key_span, message)
+            } else {
+                continue;
+            };
+            self.report(problem);
+        }
+        Some(labels)
     }
 
     /// Reports keys that do not apply to the action of a step.

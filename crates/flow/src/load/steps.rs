@@ -106,6 +106,7 @@ impl WorkflowLoader {
                 "ask" => OnCrash::Ask,
                 _ => OnCrash::Rerun,
             }),
+            labels: self.read_labels(fields),
             on_failure,
             on_success,
             finally,

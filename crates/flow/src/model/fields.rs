@@ -184,6 +184,7 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
         retry,
         budget: _,
         on_crash: _,
+        labels: _,
         on_failure: _,
         on_success: _,
         finally: _,
@@ -286,7 +287,7 @@ pub fn server_fields(server: &Server) -> Vec<StepField<'_>> {
 
 /// The settings of an agent.
 pub fn agent_fields(agent: &Agent) -> Vec<StepField<'_>> {
-    let Agent { name: _, provider: _, settings, model: _, tools: _, cache: _, span: _ } = agent;
+    let Agent { name: _, provider: _, settings, model: _, tools: _, cache: _, labels: _, span: _ } = agent;
     let fields = settings.iter().map(|AgentSetting { key, value }| {
         let kind = match value {
             SettingTemplate::Program(words) => FieldKind::Command(words),

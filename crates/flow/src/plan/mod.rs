@@ -26,10 +26,11 @@ use ecow::EcoString;
 use threadline_lang::ValueShape;
 use threadline_lang::source::SourceFile;
 
-use crate::fields::ActionName;
-use crate::model::{Action, AgentTool, ItemPool, Moment, Shape, Step, Workflow};
+use crate::fields::{ActionName, ProviderName};
+use crate::model::{Action, AgentTool, Evaluator, ItemPool, Moment, Shape, Source, Step, Workflow};
 use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, ShellScript};
+use crate::worker_labels::WorkerLabels;
 
 /// Roots that have a meaning in every workflow, so no id or capture can have these names.
 pub const ROOTS: [&str; 11] = [
@@ -311,6 +312,62 @@ impl Plan {
         }
         files.extend(found);
         files
+    }
+
+    /// Which workers may perform what a step does, or ask its judge: what the step says, or its agent, or the list around
+    /// it, or `defaults`.
+    pub fn labels_of(&self, step: StepNumber, is_judge: bool) -> Option<&WorkerLabels> {
+        let own = &self.steps[step as usize].step;
+        let agent = match (&own.action, own.evaluator()) {
+            (_, Some(Evaluator::Agent(judge))) if is_judge => Some(&judge.agent.value),
+            (Action::Agent { agent, .. }, _) => Some(&agent.value),
+            _ => None,
+        };
+        let agent = agent.and_then(|agent| self.workflow.agent(agent)?.labels.as_ref());
+        let said = if is_judge { agent.or(own.labels.as_ref()) } else { own.labels.as_ref().or(agent) };
+        let mut list = self.steps[step as usize].list;
+        let mut found = said;
+        while found.is_none() {
+            let Some((around, _)) = self.lists[list as usize].parent else { break };
+            let around = &self.steps[around as usize];
+            (found, list) = (around.step.labels.as_ref(), around.list);
+        }
+        found.or(self.workflow.labels.as_ref())
+    }
+
+    /// The labels of workers that its steps ask for, each with a step that does, and those of the workflows that it calls;
+    /// none for what any worker without labels may perform.
+    pub fn asked_labels(&self) -> BTreeMap<WorkerLabels, (&Plan, StepNumber)> {
+        let mut asked = BTreeMap::new();
+        let mut open = vec![self];
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        while let Some(plan) = open.pop() {
+            if !seen.insert(plan.workflow.file.name()) {
+                continue;
+            }
+            for (number, planned) in (0..).zip(&plan.steps) {
+                let step = &planned.step;
+                let is_asked = |agent: &EcoString| {
+                    plan.workflow.agent(agent).is_some_and(|agent| agent.provider.name != ProviderName::Replay)
+                };
+                let acts = match &step.action {
+                    Action::Shell { .. } | Action::Argv(_) | Action::Http(_) => true,
+                    Action::Agent { agent, .. } => is_asked(&agent.value),
+                    Action::ForEach(each) => matches!(each.source, Source::Shell { .. }),
+                    _ => false,
+                };
+                let judges = match step.evaluator() {
+                    Some(Evaluator::Agent(judge)) => is_asked(&judge.agent.value),
+                    _ => false,
+                };
+                for is_judge in [acts.then_some(false), judges.then_some(true)].into_iter().flatten() {
+                    let labels = plan.labels_of(number, is_judge).cloned().unwrap_or_default();
+                    asked.entry(labels).or_insert((plan, number));
+                }
+            }
+            open.extend(plan.callees());
+        }
+        asked
     }
 
     /// The plans of the workflows that its steps call and that its agents may call.

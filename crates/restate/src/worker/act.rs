@@ -10,8 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use restate_sdk::prelude::{Context, ContextAwakeables as _, ContextClient as _, ContextSideEffects as _};
-use restate_sdk::prelude::{HandlerError, RunFuture as _, TerminalError, service};
+use restate_sdk::context::RequestTarget;
+use restate_sdk::endpoint::{ContextInternal, Error};
+use restate_sdk::prelude::{ContextAwakeables as _, ContextClient as _, ContextSideEffects as _, HandlerError};
+use restate_sdk::prelude::{RunFuture as _, SharedWorkflowContext, TerminalError, WorkflowContext, workflow};
+use restate_sdk::service::macro_support::{ServiceBoxFuture, service_definition};
+use restate_sdk::service::{Discoverable, Service, ServiceDefinition};
 use threadline_engine::event::Millis;
 use threadline_engine::execute::effect::{
     Effect, EffectResult, NoResponse, ProcessEnd, ProcessEnding, ProcessSpec, RequestSpec, USAGE_VARIABLE,
@@ -20,17 +24,19 @@ use threadline_engine::execute::result::{Timing, timed_out};
 use threadline_runner::process::{Asked, Control, Environment};
 use threadline_runner::project::STORE;
 use threadline_runner::workplace::{ActSurroundings, perform_act};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use super::WorkerSettings;
+use super::limits::{GIVE_BACK, LIMIT, TAKE, waiting_text};
 use super::secrets::WorkerSecrets;
+use super::slots::FairSlots;
 use crate::blobs::{BlobError, BlobStore};
 use crate::bundle::copy::{ContentCache, PrivateCopy, make_folder, remove_all};
 use crate::bundle::{Bundle, BundleChange, SentBundle};
 use crate::key::SharedKey;
-use crate::remote::{BLOBS, CANCEL, MOST_INLINE, PERFORM, SERVICE};
+use crate::remote::{BLOBS, CANCEL, MOST_INLINE, PERFORM};
 use crate::values;
-use crate::wire::{self, ActRequest, DoneAct, Refusal, WorkerAnswer, WorkerRequest, now};
+use crate::wire::{self, ActRequest, DoneAct, LimitedAct, Refusal, WorkerAnswer, WorkerRequest, now};
 
 /// The variable that names the act to its program: the same for the same act, however often it is begun.
 const ACT_VARIABLE: &str = "THREADLINE_ACT";
@@ -39,19 +45,62 @@ const ACT_VARIABLE: &str = "THREADLINE_ACT";
 const KEEPING: Duration = Duration::from_mins(5);
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
-/// The service that a worker offers.
-pub(super) struct ThreadlineAct(pub(super) Arc<Performer>);
+/// A service that a worker offers, for what asks for some of its labels. It is a workflow of the Restate server: one is run
+/// once for each key, and the key is told to the handler by the server.
+#[derive(Clone)]
+pub(super) struct ThreadlineAct {
+    pub(super) performer: Arc<Performer>,
+    /// Its name at the server.
+    pub(super) service: Arc<str>,
+}
+
+impl ThreadlineAct {
+    /// The service under its own name: that of the macro is one name for all.
+    pub(super) fn definition(self) -> Result<ServiceDefinition, String> {
+        let mut discovery = <Self as Discoverable>::discover();
+        discovery.name = (*self.service).try_into().map_err(|_| format!("`{}` names no service", self.service))?;
+        Ok(service_definition(self, discovery))
+    }
+}
+
+impl Service for ThreadlineAct {
+    type Future = ServiceBoxFuture;
+
+    fn handle(&self, ctx: ContextInternal) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move {
+            let handler = ctx.handler_name().to_owned();
+            let is_known = handler == PERFORM || handler == CANCEL;
+            if !is_known {
+                return Err(Error::unknown_handler(ctx.service_name(), &handler));
+            }
+            let (message, metadata) = ctx.input::<Vec<u8>>().await;
+            let done = if handler == PERFORM {
+                service.perform((&ctx, metadata).into(), message).await
+            } else {
+                service.cancel((&ctx, metadata).into(), message).await
+            };
+            ctx.handle_handler_result(done);
+            ctx.end();
+            Ok(())
+        })
+    }
+}
 
 #[expect(clippy::unused_async, reason = "a handler is asynchronous, also one that waits for nothing")]
-#[service(name = "ThreadlineAct")]
+#[workflow(name = "ThreadlineAct")]
 impl ThreadlineAct {
-    /// Performs a program.
+    /// Performs an act.
     #[handler(name = "v1")]
-    async fn perform(&self, ctx: Context<'_>, message: Vec<u8>) -> Result<Vec<u8>, HandlerError> {
+    async fn perform(&self, ctx: WorkflowContext<'_>, message: Vec<u8>) -> Result<Vec<u8>, HandlerError> {
         debug_assert_eq!(PERFORM, "v1");
         let head = wire::head(&message);
         // What the server knows it by: it begins nothing twice for the same key.
-        let key = ctx.idempotency_key().unwrap_or_default().to_owned();
+        let key = ctx.key().to_owned();
+        let turn = match &head.limit {
+            Some(limit) => self.wait_for_turn(&ctx, limit, &key, &message).await?,
+            None => None,
+        };
         let began_here = if head.once {
             let own = uuid::Uuid::new_v4().simple().to_string();
             let token = own.clone();
@@ -63,10 +112,11 @@ impl ThreadlineAct {
         // Nobody resolves it: it is heard of only when the invocation is cancelled.
         let (_, cancelled) = ctx.awakeable::<()>();
         let state = Arc::new(ActState::default());
-        let (performer, of_act) = (Arc::clone(&self.0), Arc::clone(&state));
+        let (performer, of_act) = (Arc::clone(&self.performer), Arc::clone(&state));
+        let service = Arc::clone(&self.service);
         let act = ctx.run(move || async move {
             let answer = if began_here {
-                performer.answer(&key, &message, of_act).await
+                performer.answer((&service, &key), &message, of_act).await
             } else {
                 wire::answer_text(&WorkerAnswer::Interrupted(head.session))
             };
@@ -74,7 +124,7 @@ impl ThreadlineAct {
         });
         let act = act.name("act");
         tokio::pin!(act);
-        tokio::select! {
+        let done = tokio::select! {
             biased;
             answer = &mut act => Ok(answer?),
             _ = cancelled => {
@@ -82,15 +132,23 @@ impl ThreadlineAct {
                 state.wait_until_ended().await;
                 Err(TerminalError::new_with_code(409, "cancelled").into())
             }
+        };
+        if let Some(turn) = turn {
+            turn.give_back(&ctx);
         }
+        done
     }
 
     /// Ends what an invocation performs.
     #[handler(name = "cancel")]
-    async fn cancel(&self, ctx: Context<'_>, message: Vec<u8>) -> Result<Vec<u8>, HandlerError> {
+    async fn cancel(
+        &self,
+        ctx: SharedWorkflowContext<'_>,
+        message: Vec<u8>,
+    ) -> Result<Vec<u8>, HandlerError> {
         debug_assert_eq!(CANCEL, "cancel");
         let invocation = wire::named_invocation(&message);
-        let answer = match wire::verified(&self.0.key, SERVICE, &invocation, &message) {
+        let answer = match wire::verified(&self.performer.key, &self.service, &invocation, &message) {
             Ok(WorkerRequest::Cancel(invocation)) => {
                 ctx.invocation_handle(invocation).cancel();
                 WorkerAnswer::Cancelled
@@ -99,6 +157,47 @@ impl ThreadlineAct {
             Err(why) => WorkerAnswer::Refused(why.into()),
         };
         Ok(wire::answer_text(&answer).into_bytes())
+    }
+}
+
+impl ThreadlineAct {
+    /// Waits until fewer acts of a limit are performed. Nobody without the key waits for a turn.
+    async fn wait_for_turn(
+        &self,
+        ctx: &WorkflowContext<'_>,
+        limit: &LimitedAct,
+        key: &str,
+        message: &[u8],
+    ) -> Result<Option<Turn>, HandlerError> {
+        let is_signed = wire::verified(&self.performer.key, &self.service, key, message).is_ok();
+        let waits: bool = ctx.run(|| async move { Ok(is_signed) }).name("waits").await?;
+        if !waits {
+            return Ok(None);
+        }
+        let (awakeable, has_turn) = ctx.awakeable::<()>();
+        let target = RequestTarget::object(LIMIT, &limit.name, TAKE);
+        ctx.request::<Vec<u8>, ()>(target, waiting_text(&awakeable, limit)).send();
+        let turn = Turn { limit: limit.name.clone(), awakeable };
+        match has_turn.await {
+            Ok(()) => Ok(Some(turn)),
+            Err(cancelled) => {
+                turn.give_back(ctx);
+                Err(cancelled.into())
+            }
+        }
+    }
+}
+
+/// The turn that an act has, or waits for.
+struct Turn {
+    limit: String,
+    awakeable: String,
+}
+
+impl Turn {
+    fn give_back(self, ctx: &WorkflowContext<'_>) {
+        let target = RequestTarget::object(LIMIT, self.limit, GIVE_BACK);
+        ctx.request::<Vec<u8>, ()>(target, self.awakeable.into_bytes()).send();
     }
 }
 
@@ -162,7 +261,7 @@ pub(super) struct Performer {
     /// The folder for values and large outputs, on this machine.
     spool: PathBuf,
     secrets: WorkerSecrets,
-    slots: Arc<Semaphore>,
+    slots: FairSlots,
 }
 
 impl Performer {
@@ -201,22 +300,28 @@ impl Performer {
             env,
             spool,
             secrets: WorkerSecrets::default(),
-            slots: Arc::new(Semaphore::new(settings.slots)),
+            slots: FairSlots::new(settings.slots),
         })
     }
 
     /// Performs what a message asks for, as soon as there is a slot for it.
-    async fn answer(self: Arc<Self>, key: &str, message: &[u8], state: Arc<ActState>) -> String {
+    async fn answer(
+        self: Arc<Self>,
+        (service, key): (&Arc<str>, &str),
+        message: &[u8],
+        state: Arc<ActState>,
+    ) -> String {
         let reader = Arc::clone(&self);
-        let (of_key, of_message) = (key.to_owned(), message.to_owned());
-        let request = tokio::task::spawn_blocking(move || reader.request(&of_key, &of_message)).await;
+        let (of_service, of_key, of_message) = (Arc::clone(service), key.to_owned(), message.to_owned());
+        let request = move || reader.request(&of_service, &of_key, &of_message);
+        let request = tokio::task::spawn_blocking(request).await;
         let act = match request.unwrap_or_else(|error| Err(error.to_string().into())) {
             Ok(Some(act)) => act,
             Ok(None) => return wire::answer_text(&WorkerAnswer::Cancelled),
             Err(Refusal::Expired) => return wire::answer_text(&WorkerAnswer::Expired),
             Err(Refusal::Wrong(why)) => return wire::answer_text(&WorkerAnswer::Refused(why)),
         };
-        let waiting = Arc::clone(&self.slots).acquire_owned();
+        let waiting = self.slots.take(&act.started);
         let slot = match act.not_after {
             Some(until) => tokio::time::timeout(left(until), waiting).await.ok(),
             None => Some(waiting.await),
@@ -239,8 +344,8 @@ impl Performer {
     }
 
     /// The act that a message asks for; none where it was given up before.
-    fn request(&self, key: &str, message: &[u8]) -> Result<Option<ActRequest>, Refusal> {
-        match wire::verified(&self.key, SERVICE, key, message)? {
+    fn request(&self, service: &str, key: &str, message: &[u8]) -> Result<Option<ActRequest>, Refusal> {
+        match wire::verified(&self.key, service, key, message)? {
             WorkerRequest::Act(act) => Ok(Some(*act)),
             WorkerRequest::Blob(blob) => {
                 let text = self.blobs()?.get(&blob).map_err(|error| self.of_store(&error))?;

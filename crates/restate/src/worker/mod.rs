@@ -6,13 +6,16 @@
 
 mod act;
 mod coordinate;
+mod limits;
 mod secrets;
 mod serve;
+mod slots;
 mod supervise;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use threadline_flow::worker_labels::WorkerLabels;
 use threadline_store::RunId;
 
 use crate::key::SharedKey;
@@ -45,6 +48,8 @@ pub struct WorkerSettings {
     pub key_variable: Option<String>,
     /// Its name in results.
     pub name: String,
+    /// What it has that steps may ask for.
+    pub labels: WorkerLabels,
 }
 
 /// The name of this machine.

@@ -21,7 +21,9 @@ use threadline_runner::process;
 use super::WorkerSettings;
 use super::act::{Performer, ThreadlineAct};
 use super::coordinate::{CoordinatorCommand, ThreadlineRun};
-use crate::remote::MEMORY;
+use super::limits::ThreadlineLimit;
+use crate::labels::offered;
+use crate::remote::{MEMORY, PERFORM};
 
 /// How long a connection may be silent while a program runs.
 const LONGEST_ACT: Duration = Duration::from_hours(30 * 24);
@@ -91,30 +93,51 @@ pub fn serve(
         });
     }
     super::sweep_journals();
-    let runs = ThreadlineRun { key: settings.key.clone(), name: settings.name.clone(), command: coordinator };
-    runtime.block_on(accept(listener, performer, runs, ended)).map_err(|error| error.to_string())
+    // A worker with labels is for what asks for them, and for nothing else.
+    let runs = settings.labels.is_empty().then(|| ThreadlineRun {
+        key: settings.key.clone(),
+        name: settings.name.clone(),
+        command: coordinator,
+    });
+    let endpoint = endpoint(&performer, &offered(&settings.labels)?, runs)?;
+    runtime.block_on(accept(listener, endpoint, ended)).map_err(|error| error.to_string())
 }
 
-async fn accept(
-    listener: TcpListener,
-    performer: Arc<Performer>,
-    runs: ThreadlineRun,
-    mut ended: tokio::sync::watch::Receiver<bool>,
-) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+/// What the worker offers, with how the server is to use it.
+fn endpoint(
+    performer: &Arc<Performer>,
+    services: &[String],
+    runs: Option<ThreadlineRun>,
+) -> Result<HyperEndpoint, String> {
     let options = ServiceOptions::new()
         .inactivity_timeout(LONGEST_ACT)
         .abort_timeout(LONGEST_ACT)
-        .idempotency_retention(MEMORY)
         .journal_retention(Duration::from_hours(1))
         .retry_policy_initial_interval(FIRST_PAUSE)
         .retry_policy_exponentiation_factor(2.0)
         .retry_policy_max_interval(LONGEST_PAUSE)
         .retry_policy_max_attempts(ATTEMPTS);
-    let service = ThreadlineAct(performer).into_service_definition().options(options.clone());
-    let remembered = HandlerOptions::new().workflow_retention(MEMORY);
-    let runs = runs.into_service_definition().options(options.handler("run", remembered));
-    let endpoint = HyperEndpoint::new(Endpoint::builder().bind(service).bind(runs).build());
+    let remembered = || HandlerOptions::new().workflow_retention(MEMORY);
+    let mut builder = Endpoint::builder();
+    for service in services {
+        let (performer, service) = (Arc::clone(performer), Arc::from(service.as_str()));
+        let service = ThreadlineAct { performer, service }.definition()?;
+        builder = builder.bind(service.options(options.clone().handler(PERFORM, remembered())));
+    }
+    // Whoever reaches the server does not reach this: only acts take turns.
+    builder = builder.bind(ThreadlineLimit.into_service_definition().options(ServiceOptions::new().ingress_private(true)));
+    if let Some(runs) = runs {
+        builder = builder.bind(runs.into_service_definition().options(options.handler("run", remembered())));
+    }
+    Ok(HyperEndpoint::new(builder.build()))
+}
+
+async fn accept(
+    listener: TcpListener,
+    endpoint: HyperEndpoint,
+    mut ended: tokio::sync::watch::Receiver<bool>,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
     let graceful = GracefulShutdown::new();
     loop {
         let stream = tokio::select! {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_engine::execute::effect::Effect;
-use threadline_flow::model::Workflow;
+use threadline_flow::model::{Agent, Workflow};
 use threadline_lang::diag::words;
 use threadline_lang::func::percent_encode;
 use threadline_lang::{Scope, Value};
@@ -132,6 +132,18 @@ impl RunSurroundings {
         self.with_secrets(workflow, scope, |place| {
             Value::from(word(&self.nonce, place, ValueForm::Plain).as_str())
         })
+    }
+
+    /// What the calls of an agent are counted by over all runs: the address with the keys of an API, or the name of an agent
+    /// that is a program. It holds secrets.
+    pub(crate) fn account(&self, workflow: &Workflow, agent: &EcoString) -> String {
+        let Some(account) = workflow.agent(agent).and_then(Agent::account) else {
+            return format!("program\n{agent}");
+        };
+        let held = self.workflows.get(workflow.file.name()).into_iter().flat_map(|given| &given.secrets);
+        let held = held.map(|place| &self.secrets[*place]);
+        let keys = held.filter(|held| account.secrets.contains(&held.reference.name));
+        keys.fold(account.address.to_string(), |name, held| format!("{name}\n{}", held.value))
     }
 
     /// Variables with words in place of the secrets that they hold.

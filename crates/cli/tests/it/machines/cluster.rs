@@ -128,8 +128,22 @@ impl Cluster {
 
     /// The same, with more arguments.
     pub(super) fn worker_with(&self, project: &Path, name: &str, slots: usize, more: &[&str]) -> Worker {
+        self.worker_in(project, name, slots, more, &[])
+    }
+
+    /// The same, with more variables in its environment.
+    pub(super) fn worker_in(
+        &self,
+        project: &Path,
+        name: &str,
+        slots: usize,
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Worker {
         let port = self.balancer.take_port();
-        Worker::start(project, name, port, slots, self.key(), more)
+        let mut command = Worker::command(project, name, port, slots, self.key());
+        command.args(more);
+        Worker::of(command, port, variables)
     }
 
     /// Starts a worker that sees no folder but its own, which is empty, and the blob store.
@@ -186,7 +200,7 @@ impl Cluster {
         });
         for server in &self.servers {
             until("all servers know the workers", || {
-                let asked = http(server.ports.ingress, "GET", "/ThreadlineAct/v1", "");
+                let asked = http(server.ports.ingress, "GET", "/ThreadlineAct/nobody/v1", "");
                 asked.is_some_and(|(status, _)| status != 404)
             });
         }
@@ -461,12 +475,6 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    fn start(project: &Path, name: &str, port: u16, slots: usize, key: &str, more: &[&str]) -> Self {
-        let mut command = Self::command(project, name, port, slots, key);
-        command.args(more);
-        Self::of(command, port, &[])
-    }
-
     fn command(project: &Path, name: &str, port: u16, slots: usize, key: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
         command.args(["worker", "--listen", &format!("127.0.0.1:{port}"), "--name", name, "--key-file", key]);
@@ -476,10 +484,16 @@ impl Worker {
 
     /// Starts a worker that registers by itself.
     pub(super) fn registering(project: &Path, key: &str, admin: &str) -> Self {
+        Self::registering_with(project, key, admin, &[])
+    }
+
+    /// The same, with more arguments.
+    pub(super) fn registering_with(project: &Path, key: &str, admin: &str, more: &[&str]) -> Self {
         let port = free_port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
         command.args(["worker", "--listen", &format!("127.0.0.1:{port}"), "--name", "alone"]);
         command.args(["--key-file", key, "--register", admin, "--slots", "2"]).arg("--dir").arg(project);
+        command.args(more);
         Self::of(command, port, &[])
     }
 

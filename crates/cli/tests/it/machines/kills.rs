@@ -289,9 +289,9 @@ fn a_balancer_and_one_of_three_servers_may_die() {
     field.sweep(&[Victim::Balancer, Victim::OneServer]);
 }
 
-/// A request that a coordinator was sending when it was killed, and that may begin once, is not sent again.
+/// A request that was in flight when its coordinator was killed, and that may begin once, went on: it is found.
 #[test]
-fn what_a_killed_coordinator_did_itself_follows_on_crash() {
+fn a_request_of_a_killed_coordinator_is_found_and_not_sent_again() {
     let Some(cluster) = Cluster::start("request") else { return };
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = service.local_addr().unwrap().port();
@@ -327,6 +327,7 @@ fn what_a_killed_coordinator_did_itself_follows_on_crash() {
     until("the run has ended", || resumed.try_wait().unwrap().is_some());
     let shown = project.run(&["show", "last"], b"").stdout;
     assert_eq!(count.load(Ordering::SeqCst), 1, "{shown}");
+    assert!(resumed.wait().unwrap().success(), "{shown}");
 }
 
 /// Workers are changed one after the other while a run goes on, as for a new version: nothing begins again.

@@ -18,10 +18,10 @@ use threadline_expect::{DocumentKind, Expectations};
 pub use threadline_lang::source::Field;
 use threadline_lang::source::SourceFile;
 
-use crate::worker_labels::WorkerLabels;
 use crate::fields::{BASE_URL, NodeType, ProviderSpec};
 use crate::json_path::JsonPath;
 use crate::shell::UnknownPolicy;
+use crate::worker_labels::WorkerLabels;
 
 mod answer;
 mod budget;

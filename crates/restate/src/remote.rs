@@ -164,7 +164,10 @@ impl Remote {
             None => BlobStore::of_folder(&files.store.join(BLOBS)),
         };
         let blobs = blobs.map_err(|error| {
-            ConnectError::new(error.to_string(), "`--blobs URL` names a store that coordinator and workers reach")
+            ConnectError::new(
+                error.to_string(),
+                "`--blobs URL` names a store that coordinator and workers reach",
+            )
         })?;
         let sent = files.bundle.then(|| SentProject::new(&files.root, &files.store, blobs.clone()));
         let remote = Self { address, key, files, sent, blobs, session, agent };
@@ -198,14 +201,12 @@ impl Remote {
         let service = service_of(labels);
         let bundle = match &self.sent {
             None => None,
-            Some(sent) => Some(sent.send(&self.files.root, None).map_err(|error| {
-                match error {
-                    ScanError::Project(message) => ConnectError::new(
-                        format!("the project cannot be sent to workers: {message}"),
-                        "`--bundle` sends what is in the folder of the project and not ignored by git",
-                    ),
-                    ScanError::Store(error) => self.not_put(&error),
-                }
+            Some(sent) => Some(sent.send(&self.files.root, None).map_err(|error| match error {
+                ScanError::Project(message) => ConnectError::new(
+                    format!("the project cannot be sent to workers: {message}"),
+                    "`--bundle` sends what is in the folder of the project and not ignored by git",
+                ),
+                ScanError::Store(error) => self.not_put(&error),
             })?),
         };
         let FilesOfWorkers { root, store, .. } = &self.files;
@@ -507,7 +508,8 @@ impl Remote {
             let since = *failing_since.get_or_insert(began);
             if !was_told && since.elapsed() > PATIENCE {
                 was_told = true;
-                let who = asked.labels.map_or_else(String::new, |labels| format!(" with the labels `{labels}`"));
+                let who =
+                    asked.labels.map_or_else(String::new, |labels| format!(" with the labels `{labels}`"));
                 (watch.tell)(format!("no worker{who} answers ({why}); it is asked for again until one does"));
             }
             if !wait(pause, watch.control) {
@@ -763,9 +765,7 @@ fn get(agent: &ureq::Agent, url: &str, timeout: Duration) -> Result<(u16, String
     answer_of(agent.get(url).config().timeout_global(Some(timeout)).build().call())
 }
 
-fn answer_of(
-    sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-) -> Result<(u16, String), String> {
+fn answer_of(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(u16, String), String> {
     let mut response = sent.map_err(|error| error.to_string())?;
     let status = response.status().as_u16();
     let text = response.body_mut().with_config().limit(2 * MOST_INLINE as u64).read_to_string();

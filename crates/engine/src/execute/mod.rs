@@ -258,7 +258,9 @@ impl<'p> Executor<'p> {
         match command {
             Command::Start { .. } if !view.exchanges.is_empty() => WorktreeEntry::AsTheyAre,
             // It went on, and what it did meanwhile stays.
-            Command::Start { task, rerun: true, .. } if self.finds_programs && self.is_found_elsewhere(task) => {
+            Command::Start { task, rerun: true, .. }
+                if self.finds_programs && self.is_found_elsewhere(task) =>
+            {
                 WorktreeEntry::AsTheyAre
             }
             Command::Start { task, rerun, .. } if begins_with_saved_files(self.plan, &task.at) => {

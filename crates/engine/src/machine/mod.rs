@@ -664,7 +664,9 @@ impl Machine {
         match (&step.action, in_flight) {
             (Action::Workflow(_), _) => OnCrash::Rerun,
             (_, InFlight { decided: Some(decided), .. }) => decided,
-            (_, InFlight { finds_programs: true, .. }) if is_found_elsewhere(workflow, step) => OnCrash::Rerun,
+            (_, InFlight { finds_programs: true, .. }) if is_found_elsewhere(workflow, step) => {
+                OnCrash::Rerun
+            }
             _ => workflow.on_crash(step),
         }
     }

@@ -348,7 +348,9 @@ impl Plan {
             for (number, planned) in (0..).zip(&plan.steps) {
                 let step = &planned.step;
                 let is_asked = |agent: &EcoString| {
-                    plan.workflow.agent(agent).is_some_and(|agent| agent.provider.name != ProviderName::Replay)
+                    plan.workflow
+                        .agent(agent)
+                        .is_some_and(|agent| agent.provider.name != ProviderName::Replay)
                 };
                 let acts = match &step.action {
                     Action::Shell { .. } | Action::Argv(_) | Action::Http(_) => true,

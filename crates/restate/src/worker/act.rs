@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use restate_sdk::context::RequestTarget;
 use restate_sdk::endpoint::{ContextInternal, Error};
-use restate_sdk::prelude::{ContextAwakeables as _, ContextClient as _, ContextSideEffects as _, HandlerError};
+use restate_sdk::prelude::{
+    ContextAwakeables as _, ContextClient as _, ContextSideEffects as _, HandlerError,
+};
 use restate_sdk::prelude::{RunFuture as _, SharedWorkflowContext, TerminalError, WorkflowContext, workflow};
 use restate_sdk::service::macro_support::{ServiceBoxFuture, service_definition};
 use restate_sdk::service::{Discoverable, Service, ServiceDefinition};
@@ -58,7 +60,8 @@ impl ThreadlineAct {
     /// The service under its own name: that of the macro is one name for all.
     pub(super) fn definition(self) -> Result<ServiceDefinition, String> {
         let mut discovery = <Self as Discoverable>::discover();
-        discovery.name = (*self.service).try_into().map_err(|_| format!("`{}` names no service", self.service))?;
+        discovery.name =
+            (*self.service).try_into().map_err(|_| format!("`{}` names no service", self.service))?;
         Ok(service_definition(self, discovery))
     }
 }

@@ -5,7 +5,8 @@
 //! whose worker died keeps the turn that it has.
 
 use restate_sdk::prelude::{
-    ContextAwakeables as _, ContextReadState as _, ContextWriteState as _, HandlerError, ObjectContext, object,
+    ContextAwakeables as _, ContextReadState as _, ContextWriteState as _, HandlerError, ObjectContext,
+    object,
 };
 use threadline_lang::Value;
 

@@ -125,7 +125,8 @@ fn endpoint(
         builder = builder.bind(service.options(options.clone().handler(PERFORM, remembered())));
     }
     // Whoever reaches the server does not reach this: only acts take turns.
-    builder = builder.bind(ThreadlineLimit.into_service_definition().options(ServiceOptions::new().ingress_private(true)));
+    builder = builder
+        .bind(ThreadlineLimit.into_service_definition().options(ServiceOptions::new().ingress_private(true)));
     if let Some(runs) = runs {
         builder = builder.bind(runs.into_service_definition().options(options.handler("run", remembered())));
     }

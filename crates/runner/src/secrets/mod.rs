@@ -173,9 +173,8 @@ impl SurroundingsReader<'_> {
             }
         }
         let project = self.project;
-        let read = |path: &str| {
-            project.read(path, project.here()).map_err(|error| (error.message, error.hint))
-        };
+        let read =
+            |path: &str| project.read(path, project.here()).map_err(|error| (error.message, error.hint));
         let runs_programs = self.reading != SecretReading::WithoutPrograms;
         let lookup = SecretLookup { read: &read, folder: project.here(), env: &env, runs_programs };
         let env_files: Vec<EcoString> = workflow.env_files.iter().map(|file| file.value.clone()).collect();

@@ -93,7 +93,11 @@ fn pieces<'t>(text: &'t str, nonce: &str) -> Option<(&'t str, Vec<(usize, ValueF
 }
 
 /// Puts values in place of words. Fails if a word stands for a secret that is not given.
-pub fn fill_in(effect: &mut Effect, nonce: &str, value: &dyn Fn(usize) -> Option<String>) -> Result<(), String> {
+pub fn fill_in(
+    effect: &mut Effect,
+    nonce: &str,
+    value: &dyn Fn(usize) -> Option<String>,
+) -> Result<(), String> {
     for text in texts_of(effect) {
         if !text.contains(nonce) {
             continue;

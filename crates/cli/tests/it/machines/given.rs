@@ -57,7 +57,8 @@ fn read_request(stream: &mut TcpStream) -> String {
 
 fn length_of(head: &str) -> usize {
     let lines = head.lines().map(str::to_ascii_lowercase);
-    let length = lines.into_iter().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let length =
+        lines.into_iter().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
     length.unwrap_or(0)
 }
 
@@ -122,7 +123,8 @@ steps:
     let of_worker = [&shared[..], &[("OTHER", "another-value-here")]].concat();
     let _worker = cluster.worker_in(project.path(), "one", 4, &[], &of_worker);
     cluster.register();
-    let own = [&shared[..], &[("OTHER", "the-value-there"), ("ELSEWHERE", "only-at-the-coordinator")]].concat();
+    let own =
+        [&shared[..], &[("OTHER", "the-value-there"), ("ELSEWHERE", "only-at-the-coordinator")]].concat();
     let arguments =
         ["run", "workflow.yaml", "--json", "--on", &cluster.address(), "--key-file", cluster.key()];
     let outcome = project.run_with(&own, &arguments);
@@ -195,7 +197,11 @@ fn steps_run_on_workers_with_the_labels_that_they_ask_for() {
     let missing = run("missing.yaml");
     assert_eq!(missing.exit, 3);
     let wanted = "no worker with the labels `gpu=a100` is registered";
-    assert!(missing.stderr.contains(wanted) && missing.stderr.contains("missing.yaml:3:"), "{}", missing.stderr);
+    assert!(
+        missing.stderr.contains(wanted) && missing.stderr.contains("missing.yaml:3:"),
+        "{}",
+        missing.stderr
+    );
     assert_eq!(project.run(&["run", "workflow.yaml"], b"").exit, 0, "labels mean nothing here");
     drop((plain, labelled));
 }

@@ -57,7 +57,7 @@ const SHAPES: [(&str, &str); 7] = [
         "worktrees",
         // A git that was killed leaves its locks.
         "map:\n  input: {shell: seq 6}\n  max_parallel: 6\n  worktree: true\n  steps:\n    - shell: |\n        ACT \
-         ${item}\n        find \"$(git rev-parse --git-dir)\" -name '*.lock' -delete\n        echo made > \
+         ${item}\n        find \"$(git rev-parse --git-dir)\" -name '*.lock' -delete\n        rm -f \"$(git rev-parse --git-common-dir)/$(git symbolic-ref HEAD).lock\"\n        echo made > \
          made-${item}\n        git add -A\n        git diff --cached --quiet || git commit -qm made\nreduce:\n  - \
          shell: \"echo done-merged-$(git ls-tree --name-only ${map.branch} | grep -c made-)\"\n",
     ),

@@ -1,7 +1,6 @@
 //! The runs of a store, the newest first: which are chosen, and what is said of each.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,7 +11,7 @@ use threadline_engine::spend::Spend;
 use threadline_flow::fields::field_names as names;
 use threadline_lang::Value;
 use threadline_lang::diag::words;
-use threadline_store::{JournalReader, RunId, RunInfo};
+use threadline_store::{JournalReader, RunId, RunInfo, StoreError};
 
 use crate::error::{InspectError, of_store};
 use crate::history::{History, time_text};
@@ -43,7 +42,7 @@ impl RunStatus {
         [Self::Completed, Self::Failed, Self::Paused, Self::Stopped, Self::Running, Self::Interrupted];
 
     /// Its name, as in the journal.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Failed => "failed",
@@ -83,6 +82,8 @@ pub struct RunChoice {
     pub text: Option<String>,
     /// Only runs that began then or later.
     pub since: Option<Timestamp>,
+    /// Only runs that began before.
+    pub until: Option<Timestamp>,
     /// Also runs that other runs called.
     pub called: bool,
     /// Only runs behind this one in the list: older ones.
@@ -96,11 +97,12 @@ pub struct RunChoice {
 impl RunChoice {
     /// Whether nothing is left out but called runs.
     pub fn is_everything(&self) -> bool {
-        let Self { status, workflow, text, since, after, count, called: _, only: _ } = self;
+        let Self { status, workflow, text, since, until, after, count, called: _, only: _ } = self;
         status.is_empty()
             && workflow.is_none()
             && text.is_none()
             && since.is_none()
+            && until.is_none()
             && after.is_none()
             && count.is_none()
     }
@@ -116,6 +118,7 @@ impl RunChoice {
             && self.text.as_ref().is_none_or(contains)
             && self.only.as_ref().is_none_or(|only| only.contains(run.id.started()))
             && self.since.is_none_or(|since| moment(&run.started_at).is_some_and(|began| began >= since))
+            && self.until.is_none_or(|until| moment(&run.started_at).is_some_and(|began| began < until))
     }
 }
 
@@ -157,40 +160,98 @@ pub struct ListedRun {
 
 /// The chosen runs, the newest first. Called runs stand below the run that was started by the user.
 pub fn runs(reader: &JournalReader, choice: &RunChoice, now: Timestamp) -> Result<RunPage, InspectError> {
-    let mut runs = reader.runs().map_err(|error| of_store(&error))?;
-    if choice.only.is_some() {
-        // They were brought here in any order.
-        runs.sort_by(|one, two| one.started_at.cmp(&two.started_at));
+    let mut listing = RunListing { reader, choice, now, listed: Vec::new(), next: None };
+    let behind = choice.after.as_deref().map(|after| place_of(reader, after)).transpose()?;
+    // Those that the run called stand behind it, and so does the rest of them behind one of them.
+    if let Some(behind) = &behind {
+        let started = RunId::new(behind.started())?;
+        let called = if choice.called { reader.called_by(&started)? } else { Vec::new() };
+        let passed = called.iter().position(|run| run.id == *behind).map_or(0, |at| at + 1);
+        for run in called.into_iter().skip(passed) {
+            if !listing.take(run)? {
+                return Ok(listing.page());
+            }
+        }
     }
-    // A run without events was killed before it did anything.
-    runs.retain(|run| run.events > 0);
-    let begun: BTreeMap<String, usize> =
-        runs.iter().enumerate().map(|(at, run)| (run.id.to_string(), at)).collect();
-    if runs.iter().any(|run| run.id.is_called()) {
-        runs.sort_by_cached_key(|run| Reverse(begun.get(run.id.started()).copied()));
-    } else {
-        runs.reverse();
+    let started = behind.map(|behind| RunId::new(behind.started())).transpose()?;
+    for run in runs_behind(reader, choice, started.as_ref())? {
+        let run = run?;
+        let called = if choice.called { reader.called_by(&run.id)? } else { Vec::new() };
+        for run in std::iter::once(run).chain(called) {
+            if !listing.take(run)? {
+                return Ok(listing.page());
+            }
+        }
     }
-    if let Some(after) = &choice.after {
-        let Some(at) = runs.iter().position(|run| run.id.as_str() == after) else {
+    Ok(listing.page())
+}
+
+/// The run that a list goes on behind.
+fn place_of(reader: &JournalReader, after: &str) -> Result<RunId, InspectError> {
+    let found = RunId::new(after).and_then(|run| reader.run(&run));
+    match found {
+        Ok(info) => Ok(info.id),
+        Err(StoreError::NoSuchRun { .. } | StoreError::BadRunId { .. }) => {
             let message = format!("there is no run `{after}` that the list could go on behind");
-            return Err(InspectError::plain(message).missing());
-        };
-        runs.drain(..=at);
+            Err(InspectError::plain(message).missing())
+        }
+        Err(error) => Err(of_store(&error)),
     }
-    let (mut listed, mut next) = (Vec::<ListedRun>::new(), None);
-    for run in runs.into_iter().filter(|run| choice.has(run)) {
+}
+
+/// Runs that somebody started, the newest first.
+type StartedRows<'r> = Box<dyn Iterator<Item = Result<RunInfo, InspectError>> + 'r>;
+
+/// The runs that somebody started, the newest first, behind one of them.
+fn runs_behind<'r>(
+    reader: &'r JournalReader,
+    choice: &RunChoice,
+    behind: Option<&RunId>,
+) -> Result<StartedRows<'r>, InspectError> {
+    if choice.only.is_none() {
+        return Ok(Box::new(reader.newest_started(behind)?.map(|run| run.map_err(|error| of_store(&error)))));
+    }
+    // They were brought here in any order.
+    let mut runs = reader.runs()?;
+    runs.retain(|run| !run.id.is_called());
+    runs.sort_by(|one, two| two.started_at.cmp(&one.started_at));
+    let passed =
+        behind.and_then(|behind| runs.iter().position(|run| run.id == *behind)).map_or(0, |at| at + 1);
+    Ok(Box::new(runs.into_iter().skip(passed).map(Ok)))
+}
+
+/// Collects runs until there are enough.
+struct RunListing<'l> {
+    reader: &'l JournalReader,
+    choice: &'l RunChoice,
+    now: Timestamp,
+    listed: Vec<ListedRun>,
+    next: Option<String>,
+}
+
+impl RunListing<'_> {
+    /// Takes the next run if it is chosen. Says whether more are wanted.
+    fn take(&mut self, run: RunInfo) -> Result<bool, InspectError> {
+        let Self { reader, choice, now, listed, next } = self;
+        // A run without events was killed before it did anything.
+        if run.events == 0 || !choice.has(&run) {
+            return Ok(true);
+        }
         let status = RunStatus::of(reader, &run)?;
         if !choice.status.is_empty() && !choice.status.contains(&status) {
-            continue;
+            return Ok(true);
         }
         if choice.count.is_some_and(|count| listed.len() >= count) {
-            next = listed.last().map(|last| last.run.id.to_string());
-            break;
+            *next = listed.last().map(|last| last.run.id.to_string());
+            return Ok(false);
         }
-        listed.push(ListedRun::of(reader, now, run, status));
+        listed.push(ListedRun::of(reader, *now, run, status));
+        Ok(true)
     }
-    Ok(RunPage { runs: listed, next })
+
+    fn page(self) -> RunPage {
+        RunPage { runs: self.listed, next: self.next }
+    }
 }
 
 impl ListedRun {

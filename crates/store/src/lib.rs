@@ -68,7 +68,7 @@ pub use location::{DrivingProcess, FOLDER, MemoryDisk};
 pub use names::{BadHash, Hash, RunId, Seq};
 pub use project_locks::{LockConflict, LockRequest, LockTarget, ProjectLocks};
 pub use queue::StoreStats;
-pub use reader::{EventMark, JournalReader, StoredEvents};
+pub use reader::{EventMark, JournalReader, StartedRuns, StoredEvents};
 pub use removal::RunsRemoved;
 pub use replica::{
     MemorySegments, ReplicaNotice, ReplicaWatch, SegmentCreation, SegmentEnd, SegmentError, SegmentNumber,

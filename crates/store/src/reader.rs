@@ -22,6 +22,9 @@ const PAGE_BYTES: usize = 1 << 20;
 /// The maximum number of events of which the addresses are read before the journal is released again.
 const PAGE_ADDRESSES: u64 = 16_384;
 
+/// The number of rows of runs that are read before the journal is released again.
+const PAGE_RUNS: u32 = 256;
+
 const RUN_COLUMNS: &str = "number, id, name, file, started_at, events, last_kind, status, head, seal";
 
 /// Reads the runs, events and values of a journal.
@@ -73,6 +76,28 @@ impl JournalReader {
     /// All runs, the oldest first.
     pub fn runs(&self) -> Result<Vec<RunInfo>, StoreError> {
         Ok(self.rows()?.into_iter().map(RunRow::info).collect())
+    }
+
+    /// The runs that somebody started, the newest first, from the one behind a run on; those that other runs called are left
+    /// out. The iterator keeps one page of rows, so that a list that shows only its beginning reads no more.
+    pub fn newest_started(&self, behind: Option<&RunId>) -> Result<StartedRuns, StoreError> {
+        {
+            let connection = locked(&self.connection);
+            let transaction = connection.unchecked_transaction()?;
+            count_rows(&transaction)?;
+        }
+        let below = behind.map(|run| self.row(run)).transpose()?.map_or(i64::MAX, |row| row.number);
+        Ok(StartedRuns { reader: self.clone(), below, page: VecDeque::new(), ended: false })
+    }
+
+    /// The runs that a run called, directly or by others, the oldest first.
+    pub fn called_by(&self, run: &RunId) -> Result<Vec<RunInfo>, StoreError> {
+        let (from, to) = called_range(run);
+        let connection = locked(&self.connection);
+        let query = format!("SELECT {RUN_COLUMNS} FROM run WHERE id >= ?1 AND id < ?2 ORDER BY number");
+        let mut query = connection.prepare_cached(&query)?;
+        let rows = query.query_map([from, to], |row| Ok(RunRow::read(row)))?;
+        rows.map(|row| Ok(row??.info())).collect()
     }
 
     /// Finds a run by its id, by a prefix that no other id has, or the newest run by `last`. A called run is found only if
@@ -179,9 +204,22 @@ impl JournalReader {
         run: &RunId,
         from: Seq,
         texts: &[&str],
+        visit: impl FnMut(&EventMark<'_>),
+    ) -> Result<(), StoreError> {
+        self.scan_range(run, from, Seq::MAX, texts, visit)
+    }
+
+    /// The same up to an event, or to the last one.
+    pub fn scan_range(
+        &self,
+        run: &RunId,
+        from: Seq,
+        to: Seq,
+        texts: &[&str],
         mut visit: impl FnMut(&EventMark<'_>),
     ) -> Result<(), StoreError> {
         let row = self.row(run)?;
+        let to = to.min(row.head.events);
         let found: Vec<String> =
             (0..texts.len()).map(|at| format!("instr(payload, ?{}) > 0", at + 3)).collect();
         let found = if found.is_empty() { "0".to_owned() } else { found.join(" OR ") };
@@ -189,8 +227,8 @@ impl JournalReader {
             "SELECT id, kind, place, {found}, time FROM event WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
         );
         let mut next = from.max(1);
-        while next <= row.head.events {
-            let last = row.head.events.min(next + (PAGE_ADDRESSES - 1));
+        while next <= to {
+            let last = to.min(next + (PAGE_ADDRESSES - 1));
             let connection = locked(&self.connection);
             let mut query = connection.prepare_cached(&query)?;
             let ids = (event_id(row.number, next)?, event_id(row.number, last)?);
@@ -352,17 +390,30 @@ impl JournalReader {
 
 /// All rows of runs, the oldest first. They are counted, so a lost row is noticed.
 pub(crate) fn read_rows(connection: &Connection) -> Result<Vec<RunRow>, StoreError> {
-    let (count, removed) = (read_count(connection, "runs")?, read_count(connection, "removed")?);
     let query = format!("SELECT {RUN_COLUMNS} FROM run NOT INDEXED ORDER BY number");
     let mut query = connection.prepare_cached(&query)?;
     let rows = query.query_map([], |row| Ok(RunRow::read(row)))?;
     let rows = rows.map(|row| row?).collect::<Result<Vec<RunRow>, StoreError>>()?;
-    let is_new = rows.last().is_some_and(|row| row.number > count);
+    let last = rows.last().map_or(0, |row| row.number);
+    check_count(connection, i64::try_from(rows.len()).unwrap_or(i64::MAX), last)?;
+    Ok(rows)
+}
+
+/// Counts the rows of runs without reading them.
+fn count_rows(connection: &Connection) -> Result<(), StoreError> {
+    let mut query = connection.prepare_cached("SELECT count(*), coalesce(max(number), 0) FROM run")?;
+    let (found, last) = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    check_count(connection, found, last)
+}
+
+/// Whether as many rows of runs were found as there should be, and none with a number that was not given yet.
+fn check_count(connection: &Connection, found: i64, last: i64) -> Result<(), StoreError> {
+    let (count, removed) = (read_count(connection, "runs")?, read_count(connection, "removed")?);
     let left = count - removed;
-    if i64::try_from(rows.len()) == Ok(left) && !is_new {
-        return Ok(rows);
+    if found == left && last <= count {
+        return Ok(());
     }
-    Err(StoreError::damaged(format!("{} of {left} runs are there", rows.len())))
+    Err(StoreError::damaged(format!("{found} of {left} runs are there")))
 }
 
 /// The row of a run, if there is one.
@@ -469,6 +520,51 @@ fn read_event(row: &Row<'_>, seq: Seq) -> Result<Option<StoredEvent>, StoreError
     let texts = (row.get(1), row.get(2), row.get(3), row.get(4));
     let (Ok(kind), Ok(address), Ok(time), Ok(payload)) = texts else { return Ok(None) };
     Ok(Some(StoredEvent { seq, kind, address, time, payload, hash }))
+}
+
+/// Runs that somebody started, the newest first. The iterator ends after the first error.
+pub struct StartedRuns {
+    reader: JournalReader,
+    /// Only rows with a smaller number are still to come.
+    below: i64,
+    page: VecDeque<RunRow>,
+    ended: bool,
+}
+
+impl StartedRuns {
+    fn read_page(&mut self) -> Result<(), StoreError> {
+        let connection = locked(&self.reader.connection);
+        let query = format!(
+            "SELECT {RUN_COLUMNS} FROM run WHERE number < ?1 AND instr(id, '-') = 0 ORDER BY number DESC LIMIT ?2"
+        );
+        let mut query = connection.prepare_cached(&query)?;
+        let rows = query.query_map(params![self.below, PAGE_RUNS], |row| Ok(RunRow::read(row)))?;
+        for row in rows {
+            let row = row??;
+            self.below = row.number;
+            self.page.push_back(row);
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for StartedRuns {
+    type Item = Result<RunInfo, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        if self.page.is_empty()
+            && let Err(error) = self.read_page()
+        {
+            self.ended = true;
+            return Some(Err(error));
+        }
+        let row = self.page.pop_front();
+        self.ended = row.is_none();
+        row.map(|row| Ok(row.info()))
+    }
 }
 
 /// The events of a run in their order. The iterator ends after the first error.

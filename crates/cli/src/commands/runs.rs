@@ -137,6 +137,7 @@ fn choice(call: &RunsArguments, now: Timestamp) -> Result<RunChoice, CommandFail
         workflow: workflow.clone(),
         text: search.clone(),
         since: began.as_deref().map(|text| since(now, text)).transpose()?,
+        until: None,
         called: *all,
         after: after.clone(),
         count: *count,

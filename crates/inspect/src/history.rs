@@ -49,13 +49,29 @@ pub struct History<'r> {
 impl<'r> History<'r> {
     /// Opens a run by its id, by a prefix of it, or by `last`.
     pub fn open(reader: &'r JournalReader, name: &str) -> Result<Self, InspectError> {
-        let info = reader.find(name).map_err(|error| of_store(&error))?;
+        Self::of(reader, reader.find(name).map_err(|error| of_store(&error))?)
+    }
+
+    /// Opens a run that was found.
+    pub fn of(reader: &'r JournalReader, info: RunInfo) -> Result<Self, InspectError> {
+        Self::with_plan(reader, info, None)
+    }
+
+    /// Opens a run that was found, whose plan may be known already.
+    pub fn with_plan(
+        reader: &'r JournalReader,
+        info: RunInfo,
+        plan: Option<&Arc<Plan>>,
+    ) -> Result<Self, InspectError> {
         let Some(started) = reload::started(reader, &info).map_err(|error| of_journal(&error))? else {
             let message = format!("run `{}` was stopped before it began, nothing of it was done", info.id);
             let hint = format!("start it again: `threadline run {}`", info.file);
             return Err(InspectError::with_hint(message, hint));
         };
-        let plan = Arc::new(plan_of(reader, &started)?);
+        let plan = match plan {
+            Some(plan) => Arc::clone(plan),
+            None => Arc::new(plan_of(reader, &started)?),
+        };
         let names = reload::names(reader, &info, &started).map_err(|error| of_journal(&error))?;
         let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
         let (context, visited) = (RefCell::default(), OnceCell::new());

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use threadline_engine::event::{Address, EventKind, Seq};
 use threadline_engine::view::ItemRef;
 use threadline_lang::Value;
-use threadline_lang::diag::preview;
+use threadline_lang::diag::{preview, words};
 
 use crate::error::{InspectError, of_journal};
 use crate::history::{History, time_text};
-use crate::labels::first_line;
+use crate::labels::{first_line, label};
 use crate::run_state::{RunState, Standing, StandingCounts, StandingItem};
+use crate::target::ExplainTarget;
 
 /// Which items are asked for.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +49,30 @@ pub struct ItemRow {
     pub error: Option<String>,
     /// What its last step left.
     pub result: Option<Value>,
+}
+
+/// The list of items that a text names: that of a step, or the one whose items have this step.
+pub fn list_named(history: &History<'_>, state: &RunState<'_>, step: &str) -> Result<Address, InspectError> {
+    let plan = &history.plan;
+    let target = ExplainTarget::named(history, step)?;
+    let lists: Vec<&Address> = state.lists().map(|(at, _)| at).collect();
+    let of_step = |at: &&&Address| {
+        at.step(plan).is_some_and(|number| target.means(at, number) || target.steps.contains(&number))
+    };
+    let by_name = lists.iter().find(of_step);
+    // The name of a list of items stands for the steps in it, too.
+    let by_label = lists.iter().find(|at| label(plan, at).trim_start() == step || at.as_str() == step);
+    if let Some(at) = by_label.or(by_name) {
+        return Ok((*at).clone());
+    }
+    let message = format!("`{step}` of run `{}` has no items", history.info.id);
+    let names: Vec<String> = lists.iter().map(|at| format!("`{}`", label(plan, at).trim_start())).collect();
+    let hint = if names.is_empty() {
+        format!("`threadline show {} --at {}` shows its steps", history.info.id, state.until)
+    } else {
+        format!("these have: {}", words::list(&names, "and"))
+    };
+    Err(InspectError::with_hint(message, hint).missing())
 }
 
 /// A page of the items of a step, as they were after an event.

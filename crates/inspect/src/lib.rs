@@ -7,6 +7,7 @@
 //! - [`chain`]: a value followed back to what made it, and forward to all that read it.
 //! - [`names`]: the names of a run, and who set them.
 //! - [`conversation`]: what was said between a step and an agent.
+//! - [`logs`]: what programs and agents printed.
 //! - [`failed_items`], [`failures`]: what failed and was not made good.
 //! - [`graph`]: steps and states as a drawing, and as SVG.
 //! - [`timeline`], [`run_state`]: what happened in little room, and a run as it was after an event.
@@ -27,6 +28,7 @@ pub mod graph;
 pub mod history;
 pub mod items;
 pub mod labels;
+pub mod logs;
 pub mod names;
 pub mod place;
 pub mod printed;

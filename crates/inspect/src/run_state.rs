@@ -10,7 +10,8 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, StepNumber};
 use threadline_lang::Value;
 
-use crate::history::time_text;
+use crate::error::InspectError;
+use crate::history::{History, time_text};
 use crate::labels::label;
 use crate::timeline::{Happening, PlaceNumber, RunTimeline, TimelineEvent};
 
@@ -49,7 +50,7 @@ impl Standing {
     ];
 
     /// Its name in JSON and in classes of drawings.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -248,6 +249,20 @@ impl<'t> RunState<'t> {
             state.take(seq, event);
         }
         state
+    }
+
+    /// As it was after an event, or as it is; an error says which events there are.
+    pub fn at_event(
+        history: &History<'_>,
+        timeline: &'t RunTimeline,
+        at: Option<Seq>,
+    ) -> Result<Self, InspectError> {
+        let last = timeline.last();
+        if let Some(at) = at.filter(|at| *at == 0 || *at > last) {
+            let message = format!("run `{}` has no event {at}", history.info.id);
+            return Err(InspectError::with_hint(message, format!("its events are 1 to {last}")).missing());
+        }
+        Ok(Self::after(timeline, at.unwrap_or(last)))
     }
 
     /// As it is now.

@@ -72,6 +72,18 @@ impl ExplainTarget {
         Err(NoSuchStep { nearest: nearest(text, names).map(str::to_owned) })
     }
 
+    /// The same for a run, with an error for people.
+    pub fn named(history: &History<'_>, text: &str) -> Result<Self, InspectError> {
+        Self::find(&history.plan, text).map_err(|missing| {
+            let run = &history.info.id;
+            let hint = match missing.nearest {
+                Some(near) => format!("did you mean `{near}`"),
+                None => format!("`threadline explain {run}` lists them"),
+            };
+            InspectError::with_hint(format!("run `{run}` has no step `{text}`"), hint).missing()
+        })
+    }
+
     /// The items that it is about, by their indexes, where it is not about every item; none of them where it is about steps
     /// outside of items.
     pub fn asked_items(&self, plan: &Plan) -> Option<Vec<Vec<u64>>> {

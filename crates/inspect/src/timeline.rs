@@ -10,6 +10,7 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_store::{EventMark, JournalReader, RunId};
 
 use crate::error::{InspectError, of_journal, of_store};
+use crate::run_state::Standing;
 
 /// The events of a run up to the last one that was read.
 pub struct RunTimeline {
@@ -85,6 +86,36 @@ pub enum Happening {
     Other,
 }
 
+impl Happening {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Begins => "begins",
+            Self::GoesOn => "goes-on",
+            Self::Pauses => "pauses",
+            Self::Ends { .. } => "ends",
+            Self::Expands(_) => "expands",
+            Self::Starts => "starts",
+            Self::ItemBegins => "item-begins",
+            Self::WillRetry(_) => "retries",
+            Self::Over(_) => "over",
+            Self::Judged { .. } => "judged",
+            Self::Other => "other",
+        }
+    }
+
+    /// How the execution that it is about stands then, where it says that.
+    pub fn standing(self) -> Option<Standing> {
+        match self {
+            Self::Starts | Self::ItemBegins | Self::Expands(_) => Some(Standing::Running),
+            Self::WillRetry(_) => Some(Standing::Retrying),
+            Self::Over(status) => Some(Standing::of(status)),
+            Self::Judged { failed } => Some(if failed { Standing::Failed } else { Standing::Completed }),
+            _ => None,
+        }
+    }
+}
+
 /// Texts without which the end of a step is that it completed.
 const OTHER_ENDS: [&str; 3] = ["\"failed\"", "\"skipped\"", "\"cancelled\""];
 
@@ -145,6 +176,11 @@ impl RunTimeline {
             }
         }
         Ok(())
+    }
+
+    /// The plan of the run.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
     }
 
     /// The number of the last event.

@@ -14,6 +14,7 @@ use threadline_engine::execute::has_worktrees;
 use threadline_engine::machine::{Command, InFlight};
 use threadline_flow::model::{InputError, SCENARIOS, ScenarioSelection};
 use threadline_flow::plan::Plan;
+use threadline_inspect::target::ExplainTarget;
 use threadline_lang::diag::words;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{PathStep, Value, parse_path};
@@ -27,7 +28,6 @@ use threadline_store::{Journal, NewRun, RunId, Store};
 
 use super::MAX_REPORTS;
 use super::ci_report;
-use super::explain::named;
 use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
 use super::launch::Signals;
 use super::run::{
@@ -137,7 +137,7 @@ fn same_text(history: &History<'_>, from: &[String]) -> Result<NextText, Command
     let plan = &history.plan;
     let mut targets = Vec::new();
     for name in from {
-        let found = named(history, name)?;
+        let found = ExplainTarget::named(history, name)?;
         if let Some(field) = &found.field {
             let message =
                 format!("`--from {name}` names the field `{field}`, and only a whole step runs again");

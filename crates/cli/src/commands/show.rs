@@ -17,7 +17,6 @@ use threadline_lang::value::JsonStyle;
 
 use super::conversation::in_full;
 use super::explain::failures::FailureSummary;
-use super::explain::named;
 use super::graph::loop_text;
 use super::history::{History, of_journal, of_store};
 use super::kept::stored;
@@ -34,6 +33,7 @@ use crate::table::Table;
 use threadline_inspect::conversation::conversation;
 use threadline_inspect::explanation::explain_steps;
 use threadline_inspect::graph::states::TakenRoutes;
+use threadline_inspect::target::ExplainTarget;
 
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
@@ -96,7 +96,7 @@ pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
 
 /// Prints what was said between a step and agents.
 fn conversations(history: &History<'_>, step: &str, json: bool) -> Result<(), CommandFailure> {
-    let target = named(history, step)?;
+    let target = ExplainTarget::named(history, step)?;
     let mut found = Vec::new();
     for told in explain_steps(history, &target)? {
         found.extend(conversation(history, &told)?);

@@ -13,12 +13,11 @@ use threadline_lang::Value;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
 
-use super::explain::named;
 use super::history::{History, clock_text};
 use super::{print, print_bytes, print_styled};
 use crate::arguments::ShowArguments;
 use crate::exit::CommandFailure;
-use crate::report::{Report, visible};
+use crate::report::visible;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -41,7 +40,7 @@ pub(crate) fn show_source(history: &History<'_>, json: bool) -> Result<(), Comma
 /// Prints a run, or the items of one of its steps, as they were after an event.
 pub(crate) fn show_state(history: &History<'_>, call: &ShowArguments) -> Result<(), CommandFailure> {
     let timeline = RunTimeline::read(history.reader, &history.info.id, &history.plan)?;
-    let state = state_at(history, &timeline, call.at)?;
+    let state = RunState::at_event(history, &timeline, call.at)?;
     if let Some(step) = &call.items {
         return show_items(history, &state, step, call);
     }
@@ -49,21 +48,6 @@ pub(crate) fn show_state(history: &History<'_>, call: &ShowArguments) -> Result<
         return print_value(&state.value(history.info.id.as_str()));
     }
     print_styled(&state_text(history, &state))
-}
-
-/// A run as it was after an event, or as it is.
-pub(super) fn state_at<'t>(
-    history: &History<'_>,
-    timeline: &'t RunTimeline,
-    at: Option<u64>,
-) -> Result<RunState<'t>, CommandFailure> {
-    let last = timeline.last();
-    if let Some(at) = at.filter(|at| *at == 0 || *at > last) {
-        let message = format!("run `{}` has no event {at}", history.info.id);
-        let hint = format!("its events are 1 to {last}");
-        return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
-    }
-    Ok(RunState::after(timeline, at.unwrap_or(last)))
 }
 
 fn print_value(value: &Value) -> Result<(), CommandFailure> {
@@ -114,27 +98,7 @@ fn show_items(
     step: &str,
     call: &ShowArguments,
 ) -> Result<(), CommandFailure> {
-    let target = named(history, step)?;
-    let lists: Vec<_> = state.lists().map(|(at, _)| at.clone()).collect();
-    let of_step = |at: &&threadline_engine::event::Address| {
-        at.step(&history.plan)
-            .is_some_and(|number| target.means(at, number) || target.steps.contains(&number))
-    };
-    let by_name = lists.iter().find(of_step);
-    // The name of a list of items stands for the steps in it, too.
-    let by_label =
-        lists.iter().find(|at| label(&history.plan, at).trim_start() == step || at.as_str() == step);
-    let Some(at) = by_label.or(by_name) else {
-        let message = format!("`{step}` of run `{}` has no items", history.info.id);
-        let names: Vec<String> =
-            lists.iter().map(|at| format!("`{}`", label(&history.plan, at).trim_start())).collect();
-        let hint = if names.is_empty() {
-            format!("`threadline show {} --at {}` shows its steps", history.info.id, state.until)
-        } else {
-            format!("these have: {}", words::list(&names, "and"))
-        };
-        return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
-    };
+    let at = &items::list_named(history, state, step)?;
     let choice = ItemChoice { standing: call.standing.clone(), after: call.after, count: call.count };
     let page = items::items(history, state, at, &choice)?;
     let groups = items::error_groups(history, state, at)?;

@@ -38,9 +38,9 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     let target = if call.all {
         ExplainTarget::whole(&history.plan)
     } else if let Some(step) = &call.step {
-        match named(&history, step) {
+        match ExplainTarget::named(&history, step) {
             Ok(target) => target,
-            Err(failure) => return explain_name(&history, call, step, way)?.ok_or(failure),
+            Err(missing) => return explain_name(&history, call, step, way)?.ok_or(missing.into()),
         }
     } else {
         let failed = failed(&history)?;
@@ -122,18 +122,6 @@ fn explain_name(
     let shown = if call.full { value.to_json(JsonStyle::Compact) } else { excerpt(&value) };
     let chain = if chains.is_empty() { String::new() } else { chain::text(&chains, call.full) };
     print(&format!("{} = {shown}\n{chain}", visible(name))).map(Some)
-}
-
-/// The steps that a text names.
-pub(crate) fn named(history: &History<'_>, text: &str) -> Result<ExplainTarget, CommandFailure> {
-    ExplainTarget::find(&history.plan, text).map_err(|missing| {
-        let message = format!("run `{}` has no step `{text}`", history.info.id);
-        let hint = match missing.nearest {
-            Some(near) => format!("did you mean `{near}`"),
-            None => format!("`threadline explain {}` lists them", history.info.id),
-        };
-        CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)])
-    })
 }
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.

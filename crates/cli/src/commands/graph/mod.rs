@@ -8,10 +8,10 @@ use std::path::Path;
 use threadline_flow::plan::Plan;
 use threadline_inspect::graph::WorkflowDrawing;
 use threadline_inspect::graph::states::{TakenRoutes, drawing};
+use threadline_inspect::run_state::RunState;
 use threadline_inspect::timeline::RunTimeline;
 
 use super::history::{History, reader};
-use super::show_state::state_at;
 use super::{print, print_styled};
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::CommandFailure;
@@ -47,7 +47,7 @@ fn drawn(call: &GraphArguments) -> Result<WorkflowDrawing, CommandFailure> {
     let reader = reader(call.dir.as_deref())?;
     let history = History::open(&reader, &call.what)?;
     let timeline = RunTimeline::read(&reader, &history.info.id, &history.plan)?;
-    let state = state_at(&history, &timeline, call.at)?;
+    let state = RunState::at_event(&history, &timeline, call.at)?;
     Ok(WorkflowDrawing::of_state(&timeline, &state))
 }
 

@@ -104,6 +104,7 @@ impl CliCommand {
             | Self::Explain(_)
             | Self::Vars(_)
             | Self::Worker(_)
+            | Self::Serve(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Schema(_) => None,
@@ -131,6 +132,9 @@ pub(crate) enum CliCommand {
     /// Show a run that another process drives, until it ends
     #[command(after_help = EXAMPLE_ATTACH)]
     Attach(AttachArguments),
+    /// Show the runs of projects in a browser, and answer programs over HTTP
+    #[command(after_help = EXAMPLE_SERVE)]
+    Serve(ServeArguments),
     /// List the runs of the project, the newest first
     #[command(after_help = EXAMPLE_RUNS)]
     Runs(RunsArguments),
@@ -250,6 +254,19 @@ Exit codes:
   3    could not start
   4    stopped before the end; `threadline test --resume RUN` goes on
   130  interrupted; `threadline test --resume RUN` goes on";
+const EXAMPLE_SERVE: &str = "\
+Examples:
+  threadline serve
+  threadline serve --open --dir ~/work/shop --dir ~/work/site
+  threadline serve --listen 127.0.0.1:8080 --public-url https://ci.example.org/runs --token-file token.txt
+
+The address that is printed has a token in it: whoever has it sees every value of every run, and can start runs.
+
+Exit codes:
+  2    wrong usage
+  3    it could not start
+  130  interrupted";
+
 const EXAMPLE_RUNS: &str = "\
 Example:
   threadline runs
@@ -1184,6 +1201,28 @@ pub(crate) struct KeyArguments {
     /// The environment variable with that key
     #[arg(long, value_name = "NAME")]
     pub(crate) key_variable: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeArguments {
+    /// A folder of a project. Can be given several times. Default: the current folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Vec<PathBuf>,
+    /// The address to listen at; with port 0, a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7117")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// The URL where browsers find the page, if a proxy stands before it
+    #[arg(long, value_name = "URL")]
+    pub(crate) public_url: Option<String>,
+    /// A file with the token, of 32 to 512 letters, digits and `-._~`. Default: a new one each time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Open the page in a browser
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// Let nobody start, stop or resume a run
+    #[arg(long)]
+    pub(crate) read_only: bool,
 }
 
 #[derive(Args)]

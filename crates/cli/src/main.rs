@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         arguments::CliCommand::Test(test) => commands::test::test(test),
         arguments::CliCommand::Resume(resume) => commands::run::resume(resume),
         arguments::CliCommand::Rerun(rerun) => commands::continued::rerun(rerun),
+        arguments::CliCommand::Serve(serve) => commands::serve::serve(serve),
         arguments::CliCommand::Runs(runs) => commands::runs::runs(runs),
         arguments::CliCommand::Show(show) => commands::show::show(show),
         arguments::CliCommand::Explain(explain) => commands::explain::explain(explain),

@@ -30,6 +30,17 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "threadline-serve",
+        &[
+            "threadline-lang",
+            "threadline-flow",
+            "threadline-engine",
+            "threadline-store",
+            "threadline-runner",
+            "threadline-inspect",
+        ],
+    ),
+    (
         "threadline",
         &[
             "threadline-lang",
@@ -40,6 +51,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "threadline-runner",
             "threadline-restate",
             "threadline-inspect",
+            "threadline-serve",
         ],
     ),
     ("xtask", &[]),

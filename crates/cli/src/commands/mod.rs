@@ -26,6 +26,7 @@ pub(crate) mod preview;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod show_failed;
 mod show_state;

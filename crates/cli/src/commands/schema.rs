@@ -10,7 +10,12 @@ use crate::arguments::{SchemaArguments, SchemaKind};
 use crate::exit::CommandFailure;
 
 pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
-    let schema = match call.kind {
+    print(&format!("{}\n", schema_of(call.kind).to_json(JsonStyle::Pretty)))
+}
+
+/// The schema of something.
+pub(super) fn schema_of(kind: SchemaKind) -> Value {
+    match kind {
         SchemaKind::Workflow => threadline_flow::fields::schema(),
         SchemaKind::Envelope => envelope(),
         SchemaKind::Events => output_schemas::events(),
@@ -33,8 +38,7 @@ pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
         SchemaKind::Cleaning => output_schemas::cleaning(),
         SchemaKind::Continuation => output_schemas::continuation(),
         SchemaKind::Tests => output_schemas::tests(),
-    };
-    print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
+    }
 }
 
 pub(super) type SchemaProperties = Vec<(&'static str, Value)>;

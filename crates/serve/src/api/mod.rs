@@ -1,0 +1,28 @@
+//! The handlers that answer with data. Each has a function that reads, which pages are made with, too, and one that makes
+//! JSON of that.
+
+pub(crate) mod logs;
+pub(crate) mod run;
+pub(crate) mod runs;
+
+use threadline_lang::Value;
+
+use crate::answer::Answer;
+use crate::openapi;
+use crate::problem::Problem;
+use crate::server::Call;
+
+pub(crate) fn description(call: &Call) -> Result<Answer, Problem> {
+    Ok(Answer::json(&openapi::described(&call.server.schemas, &call.server.gate.base())))
+}
+
+pub(crate) fn projects(call: &Call) -> Result<Answer, Problem> {
+    let projects = call.server.projects.iter().map(|project| {
+        Value::record([("project", project.name.as_str().into()), ("folder", project.folder().into())])
+    });
+    Ok(Answer::json(&Value::record([
+        ("projects", Value::sequence(projects)),
+        ("read_only", call.server.read_only.into()),
+        ("version", env!("CARGO_PKG_VERSION").into()),
+    ])))
+}

@@ -1,0 +1,188 @@
+//! The description of the API as OpenAPI 3.1, made of the table of routes.
+
+use threadline_lang::Value;
+
+use crate::parameters::{Parameter, ParameterKind};
+use crate::routes::{BodyKind, ROUTES, Route, RouteEffect};
+
+/// What may go wrong with any request.
+const PROBLEMS: [(&str, &str); 5] = [
+    ("400", "a parameter or the body cannot be understood"),
+    ("401", "the token is missing or wrong"),
+    ("403", "another site has sent it, or nothing can be changed"),
+    ("404", "what is asked for is not there"),
+    ("421", "the name of the host is not that of the server"),
+];
+
+/// The description, with the schemas of answers by their names.
+pub fn description(schemas: &[(&'static str, Value)]) -> Value {
+    described(schemas, "")
+}
+
+/// The same, where paths begin with something.
+pub(crate) fn described(schemas: &[(&'static str, Value)], base: &str) -> Value {
+    let mut paths: Vec<(&str, Vec<(String, Value)>)> = Vec::new();
+    for route in ROUTES {
+        let operation = (route.method.as_str().to_ascii_lowercase(), operation(route));
+        match paths.iter_mut().find(|(path, _)| *path == route.path) {
+            Some((_, operations)) => operations.push(operation),
+            None => paths.push((route.path, vec![operation])),
+        }
+    }
+    let paths = paths.into_iter().map(|(path, operations)| (path, record(operations)));
+    let known = schemas.iter().map(|(name, schema)| (*name, schema.clone()));
+    let own = [("problem", problem_schema()), ("projects", projects_schema())];
+    let bearer = Value::record([
+        ("type", Value::from("http")),
+        ("scheme", "bearer".into()),
+        ("description", "the token that `threadline serve` prints, or that of `--token-file`".into()),
+    ]);
+    Value::record([
+        ("openapi", Value::from("3.1.1")),
+        (
+            "info",
+            Value::record([
+                ("title", Value::from("Threadline")),
+                ("version", env!("CARGO_PKG_VERSION").into()),
+                ("description", "Every value of every run, as `threadline serve` answers it".into()),
+            ]),
+        ),
+        ("servers", Value::sequence([Value::record([("url", Value::from(format!("{base}/")))])])),
+        ("security", Value::sequence([Value::record([("token", Value::sequence([]))])])),
+        ("paths", Value::record(paths)),
+        (
+            "components",
+            Value::record([
+                ("schemas", Value::record(known.chain(own))),
+                ("securitySchemes", Value::record([("token", bearer)])),
+            ]),
+        ),
+    ])
+}
+
+fn record(entries: Vec<(String, Value)>) -> Value {
+    Value::record(entries.into_iter().map(|(name, value)| (ecow::EcoString::from(name), value)))
+}
+
+fn operation(route: &Route) -> Value {
+    let parameters = route.parameters().map(|parameter| described_parameter(route, parameter));
+    let (kind, schema) = route.answer;
+    let schema = match schema {
+        Some(name) => reference(name),
+        None => Value::record([("description", Value::from("as its media type says"))]),
+    };
+    let content = [(kind.media_type(), Value::record([("schema", schema)]))];
+    let well = Value::record([
+        ("description", Value::from("what is asked for")),
+        ("content", Value::record(content)),
+    ]);
+    let problems = PROBLEMS.iter().map(|(status, about)| {
+        let content = [("application/problem+json", Value::record([("schema", reference("problem"))]))];
+        (*status, Value::record([("description", Value::from(*about)), ("content", Value::record(content))]))
+    });
+    let mut entries = vec![
+        ("operationId", Value::from(route.name)),
+        ("summary", route.about.into()),
+        ("parameters", Value::sequence(parameters)),
+        ("responses", Value::record(std::iter::once(("200", well)).chain(problems))),
+    ];
+    if route.effect == RouteEffect::Opens {
+        entries.push(("security", Value::sequence([])));
+    }
+    if route.body != BodyKind::None {
+        let content = [(route.body.media_type(), Value::record([("schema", route.body.schema())]))];
+        let body = Value::record([("required", Value::from(true)), ("content", Value::record(content))]);
+        entries.push(("requestBody", body));
+    }
+    Value::record(entries)
+}
+
+fn reference(name: &str) -> Value {
+    Value::record([("$ref", Value::from(format!("#/components/schemas/{name}")))])
+}
+
+impl BodyKind {
+    fn schema(self) -> Value {
+        let text =
+            |about: &str| Value::record([("type", Value::from("string")), ("description", about.into())]);
+        match self {
+            Self::None => Value::empty_object(),
+            Self::Form => object(&[("token", text("the token"))], &["token"]),
+        }
+    }
+}
+
+/// An object with these properties and no others.
+fn object(properties: &[(&'static str, Value)], required: &[&str]) -> Value {
+    Value::record([
+        ("type", Value::from("object")),
+        ("properties", Value::record(properties.iter().cloned())),
+        ("required", Value::sequence(required.iter().map(|name| Value::from(*name)))),
+        ("additionalProperties", false.into()),
+    ])
+}
+
+fn described_parameter(route: &Route, parameter: &Parameter) -> Value {
+    let is_in_path = route.is_in_path(parameter);
+    let words = |known: &[&str]| {
+        let known = Value::sequence(known.iter().map(|word| Value::from(*word)));
+        Value::record([("type", Value::from("string")), ("enum", known)])
+    };
+    let of_type = |name: &str| Value::record([("type", Value::from(name))]);
+    let schema = match parameter.kind {
+        ParameterKind::Number(least, most) => Value::record([
+            ("type", Value::from("integer")),
+            ("minimum", Value::from(least)),
+            ("maximum", Value::from(most)),
+        ]),
+        ParameterKind::Flag => of_type("boolean"),
+        ParameterKind::Word(known) => words(known),
+        ParameterKind::Words(known) => {
+            Value::record([("type", Value::from("array")), ("items", words(known))])
+        }
+        ParameterKind::Run => {
+            Value::record([("type", Value::from("string")), ("pattern", "^[a-z0-9][a-z0-9-]{0,63}$".into())])
+        }
+        ParameterKind::Text | ParameterKind::Moment | ParameterKind::Project | ParameterKind::Asset => {
+            of_type("string")
+        }
+    };
+    Value::record([
+        ("name", Value::from(parameter.name)),
+        ("in", if is_in_path { "path" } else { "query" }.into()),
+        ("required", is_in_path.into()),
+        ("description", parameter.about.into()),
+        ("schema", schema),
+    ])
+}
+
+fn problem_schema() -> Value {
+    let text = |about: &str| Value::record([("type", Value::from("string")), ("description", about.into())]);
+    let hint = Value::record([
+        ("type", Value::sequence(["string", "null"].map(Value::from))),
+        ("description", "what can be done about it".into()),
+    ]);
+    let properties = [
+        ("type", text("`about:blank`")),
+        ("title", text("the status in words")),
+        ("status", Value::record([("type", Value::from("integer"))])),
+        ("detail", text("what is wrong")),
+        ("hint", hint),
+    ];
+    object(&properties, &["type", "title", "status", "detail", "hint"])
+}
+
+fn projects_schema() -> Value {
+    let text = |about: &str| Value::record([("type", Value::from("string")), ("description", about.into())]);
+    let project =
+        [("project", text("its name in paths")), ("folder", text("its folder on the machine of the server"))];
+    let projects =
+        Value::record([("type", Value::from("array")), ("items", object(&project, &["project", "folder"]))]);
+    let read_only = Value::record([
+        ("type", Value::from("boolean")),
+        ("description", "whether nothing can be started or stopped".into()),
+    ]);
+    let properties =
+        [("projects", projects), ("read_only", read_only), ("version", text("that of Threadline"))];
+    object(&properties, &["projects", "read_only", "version"])
+}

@@ -704,6 +704,8 @@ pub(crate) enum SchemaKind {
     Continuation,
     /// What `test --format json` prints
     Tests,
+    /// The HTTP API of `serve`, as OpenAPI
+    Openapi,
 }
 
 /// A run of a project.

@@ -35,5 +35,5 @@ mod whole;
 
 pub use openapi::description;
 pub use public_url::PublicUrl;
-pub use server::{ServeSettings, serve};
+pub use server::{ServeSettings, WorkflowReader, serve};
 pub use token::Token;

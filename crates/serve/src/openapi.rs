@@ -1,5 +1,7 @@
 //! The description of the API as OpenAPI 3.1, made of the table of routes.
 
+mod answer_schemas;
+
 use threadline_lang::Value;
 
 use crate::parameters::{Parameter, ParameterKind};
@@ -31,7 +33,6 @@ pub(crate) fn described(schemas: &[(&'static str, Value)], base: &str) -> Value 
     }
     let paths = paths.into_iter().map(|(path, operations)| (path, record(operations)));
     let known = schemas.iter().map(|(name, schema)| (*name, schema.clone()));
-    let own = [("problem", problem_schema()), ("projects", projects_schema())];
     let bearer = Value::record([
         ("type", Value::from("http")),
         ("scheme", "bearer".into()),
@@ -53,7 +54,7 @@ pub(crate) fn described(schemas: &[(&'static str, Value)], base: &str) -> Value 
         (
             "components",
             Value::record([
-                ("schemas", Value::record(known.chain(own))),
+                ("schemas", Value::record(known.chain(answer_schemas::all()))),
                 ("securitySchemes", Value::record([("token", bearer)])),
             ]),
         ),
@@ -101,27 +102,6 @@ fn reference(name: &str) -> Value {
     Value::record([("$ref", Value::from(format!("#/components/schemas/{name}")))])
 }
 
-impl BodyKind {
-    fn schema(self) -> Value {
-        let text =
-            |about: &str| Value::record([("type", Value::from("string")), ("description", about.into())]);
-        match self {
-            Self::None => Value::empty_object(),
-            Self::Form => object(&[("token", text("the token"))], &["token"]),
-        }
-    }
-}
-
-/// An object with these properties and no others.
-fn object(properties: &[(&'static str, Value)], required: &[&str]) -> Value {
-    Value::record([
-        ("type", Value::from("object")),
-        ("properties", Value::record(properties.iter().cloned())),
-        ("required", Value::sequence(required.iter().map(|name| Value::from(*name)))),
-        ("additionalProperties", false.into()),
-    ])
-}
-
 fn described_parameter(route: &Route, parameter: &Parameter) -> Value {
     let is_in_path = route.is_in_path(parameter);
     let words = |known: &[&str]| {
@@ -154,35 +134,4 @@ fn described_parameter(route: &Route, parameter: &Parameter) -> Value {
         ("description", parameter.about.into()),
         ("schema", schema),
     ])
-}
-
-fn problem_schema() -> Value {
-    let text = |about: &str| Value::record([("type", Value::from("string")), ("description", about.into())]);
-    let hint = Value::record([
-        ("type", Value::sequence(["string", "null"].map(Value::from))),
-        ("description", "what can be done about it".into()),
-    ]);
-    let properties = [
-        ("type", text("`about:blank`")),
-        ("title", text("the status in words")),
-        ("status", Value::record([("type", Value::from("integer"))])),
-        ("detail", text("what is wrong")),
-        ("hint", hint),
-    ];
-    object(&properties, &["type", "title", "status", "detail", "hint"])
-}
-
-fn projects_schema() -> Value {
-    let text = |about: &str| Value::record([("type", Value::from("string")), ("description", about.into())]);
-    let project =
-        [("project", text("its name in paths")), ("folder", text("its folder on the machine of the server"))];
-    let projects =
-        Value::record([("type", Value::from("array")), ("items", object(&project, &["project", "folder"]))]);
-    let read_only = Value::record([
-        ("type", Value::from("boolean")),
-        ("description", "whether nothing can be started or stopped".into()),
-    ]);
-    let properties =
-        [("projects", projects), ("read_only", read_only), ("version", text("that of Threadline"))];
-    object(&properties, &["projects", "read_only", "version"])
 }

@@ -18,6 +18,8 @@ pub(crate) enum RouteEffect {
     Reads,
     /// It takes a token that is not in the head.
     Opens,
+    /// It starts or stops something.
+    Acts,
 }
 
 /// What a request brings beside its path and query.
@@ -26,6 +28,12 @@ pub(crate) enum BodyKind {
     None,
     /// The fields of a form.
     Form,
+    /// JSON: what is started.
+    Start,
+    /// JSON: how a run goes on.
+    Resume,
+    /// JSON: how a run is stopped.
+    Stop,
 }
 
 impl BodyKind {
@@ -33,6 +41,8 @@ impl BodyKind {
         match self {
             Self::None => "",
             Self::Form => "application/x-www-form-urlencoded",
+            // No page of another site can send it without asking first.
+            Self::Start | Self::Resume | Self::Stop => "application/json",
         }
     }
 }
@@ -434,6 +444,50 @@ pub(crate) const ROUTES: &[Route] = &[
         effect: RouteEffect::Reads,
         answer: (ContentKind::Json, Some("lines")),
         handler: api::logs::lines,
+    },
+    Route {
+        name: "workflows",
+        method: Method::GET,
+        path: "/api/projects/{project}/workflows",
+        about: "The workflows of a project that can be started, and their inputs",
+        parameters: &[PROJECT],
+        body: BodyKind::None,
+        effect: RouteEffect::Reads,
+        answer: (ContentKind::Json, Some("workflows")),
+        handler: api::workflows::workflows,
+    },
+    Route {
+        name: "start",
+        method: Method::POST,
+        path: "/api/projects/{project}/runs",
+        about: "Starts a workflow",
+        parameters: &[PROJECT],
+        body: BodyKind::Start,
+        effect: RouteEffect::Acts,
+        answer: (ContentKind::Json, Some("accepted")),
+        handler: api::actions::start,
+    },
+    Route {
+        name: "stop",
+        method: Method::POST,
+        path: "/api/projects/{project}/runs/{run}/stop",
+        about: "Stops a run that a process drives",
+        parameters: &[RUN],
+        body: BodyKind::Stop,
+        effect: RouteEffect::Acts,
+        answer: (ContentKind::Json, Some("accepted")),
+        handler: api::actions::stop,
+    },
+    Route {
+        name: "resume",
+        method: Method::POST,
+        path: "/api/projects/{project}/runs/{run}/resume",
+        about: "Goes on with a run that stopped, was killed or failed",
+        parameters: &[RUN],
+        body: BodyKind::Resume,
+        effect: RouteEffect::Acts,
+        answer: (ContentKind::Json, Some("accepted")),
+        handler: api::actions::resume,
     },
     Route {
         name: "homePage",

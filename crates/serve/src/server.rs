@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use hyper::header::HeaderName;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use jiff::Timestamp;
+use threadline_flow::model::Workflow;
 use threadline_lang::Value;
 use threadline_runner::project::{Project, plain};
 use tokio::net::TcpListener;
@@ -26,7 +28,7 @@ use crate::parameters::Arguments;
 use crate::problem::Problem;
 use crate::projects::ServedProject;
 use crate::public_url::PublicUrl;
-use crate::routes::{self, BodyKind, Route, RouteMissing};
+use crate::routes::{self, BodyKind, Route, RouteEffect, RouteMissing};
 use crate::token::Token;
 use crate::views;
 
@@ -59,9 +61,14 @@ pub struct ServeSettings {
     pub token: Token,
     /// Whether nothing can be started or stopped.
     pub read_only: bool,
+    /// Reads the file of a workflow, with all files that it takes in; nothing if it is none.
+    pub read_workflow: WorkflowReader,
     /// The schemas of what it answers, by their names.
     pub schemas: Vec<(&'static str, Value)>,
 }
+
+/// Reads the file of a workflow.
+pub type WorkflowReader = fn(&Path) -> Option<Workflow>;
 
 /// A server, as all its connections share it.
 pub(crate) struct Server {
@@ -69,6 +76,7 @@ pub(crate) struct Server {
     pub(crate) projects: Vec<Arc<ServedProject>>,
     pub(crate) watched: WatchedRuns,
     pub(crate) read_only: bool,
+    pub(crate) read_workflow: WorkflowReader,
     pub(crate) schemas: Vec<(&'static str, Value)>,
 }
 
@@ -107,7 +115,7 @@ pub fn serve(settings: ServeSettings, ready: impl FnOnce(&str, &str)) -> Result<
 }
 
 async fn listen(settings: ServeSettings, ready: impl FnOnce(&str, &str)) -> Result<(), String> {
-    let ServeSettings { projects, listen, public_url, token, read_only, schemas } = settings;
+    let ServeSettings { projects, listen, public_url, token, read_only, read_workflow, schemas } = settings;
     let cannot = |error: &std::io::Error| format!("cannot listen at `{listen}`: {}", plain(error));
     let listener = TcpListener::bind(listen).await.map_err(|error| cannot(&error))?;
     let address = listener.local_addr().map_err(|error| cannot(&error))?;
@@ -116,7 +124,8 @@ async fn listen(settings: ServeSettings, ready: impl FnOnce(&str, &str)) -> Resu
     let page = format!("{origin}{}", gate.base());
     ready(&format!("{page}/"), &format!("{page}/open?token={}", token.reveal()));
     let projects = ServedProject::all(projects);
-    let server = Arc::new(Server { gate, projects, watched: WatchedRuns::default(), read_only, schemas });
+    let watched = WatchedRuns::default();
+    let server = Arc::new(Server { gate, projects, watched, read_only, read_workflow, schemas });
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         // It is never closed.
@@ -165,6 +174,12 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<An
         }
     };
     let answer = async {
+        if server.read_only && route.effect == RouteEffect::Acts {
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "this server only shows runs: it has `--read-only`",
+            ));
+        }
         let now = Timestamp::now();
         let of_query: Vec<_> =
             route.parameters().filter(|parameter| !route.is_in_path(parameter)).copied().collect();

@@ -9,7 +9,8 @@ use super::schema::{SchemaProperties, an_object, any, described, listed, one_of,
 use threadline_inspect::run_state::Standing;
 use threadline_inspect::runs::RunStatus;
 
-pub(super) fn runs() -> Value {
+/// A run of a list.
+pub(super) fn run() -> Value {
     let ended = vec![
         ("reason", typed("string", "why the loop ended: `terminal`, or the key of a limit")),
         ("state", typed("string", "the state it ended with, or would have gone on with")),
@@ -55,9 +56,12 @@ pub(super) fn runs() -> Value {
         "failed_items",
         "spent",
     ];
-    let run = an_object(run, &required, true);
+    an_object(run, &required, true)
+}
+
+pub(super) fn runs() -> Value {
     let properties = vec![
-        ("runs", listed(run, "the runs, the newest first")),
+        ("runs", listed(run(), "the runs, the newest first")),
         ("next", or_null("string", "the last of them, for `--after`, where more are behind it")),
         ("store_bytes", typed("integer", "the size of the store on disk")),
     ];

@@ -38,6 +38,7 @@ pub(super) fn schema_of(kind: SchemaKind) -> Value {
         SchemaKind::Cleaning => output_schemas::cleaning(),
         SchemaKind::Continuation => output_schemas::continuation(),
         SchemaKind::Tests => output_schemas::tests(),
+        SchemaKind::Openapi => super::serve::openapi(),
     }
 }
 

@@ -1,11 +1,18 @@
 //! `threadline serve`: shows the runs of projects in a browser.
 
+use threadline_lang::Value;
+
 use crate::arguments::ServeArguments;
 use crate::exit::CommandFailure;
 
 /// Answers until the process ends.
 pub(crate) fn serve(call: &ServeArguments) -> Result<(), CommandFailure> {
     built::serve(call)
+}
+
+/// The description of the API; nothing where the program was built without its server.
+pub(super) fn openapi() -> Value {
+    built::openapi()
 }
 
 #[cfg(feature = "serve")]
@@ -16,15 +23,18 @@ mod built {
     use std::path::{Path, PathBuf};
     use std::process::{Command, Stdio};
 
+    use threadline_flow::load::load;
+    use threadline_lang::Value;
     use threadline_runner::project::{Project, plain};
     use threadline_runner::trust::StoreUse;
     use threadline_serve::{PublicUrl, ServeSettings, Token};
 
     use crate::arguments::{SchemaKind, ServeArguments};
     use crate::commands::history::{cannot_start, project, store_of};
-    use crate::commands::print;
+    use crate::commands::{output_schemas, print};
     use crate::commands::schema::schema_of;
     use crate::exit::CommandFailure;
+    use crate::inputs;
     use crate::report::{self, Report};
 
     /// The program that opens an address in the browser of the user.
@@ -53,7 +63,8 @@ mod built {
             public_url,
             token,
             read_only: call.read_only,
-            schemas: vec![("runs", schema_of(SchemaKind::Runs))],
+            read_workflow: |path| load(inputs::read_workflow(path).ok()?).0,
+            schemas: schemas(),
         };
         let ready = |page: &str, with_token: &str| {
             // Somebody who chose the token has it, and what is printed may be kept.
@@ -70,6 +81,27 @@ mod built {
             }
         };
         threadline_serve::serve(settings, ready).map_err(|why| cannot_start(&why))
+    }
+
+    /// The description of the API.
+    pub(super) fn openapi() -> Value {
+        threadline_serve::description(&schemas())
+    }
+
+    /// The schemas of what commands print, and the server answers, too.
+    fn schemas() -> Vec<(&'static str, Value)> {
+        let kinds = [
+            ("state", SchemaKind::State),
+            ("items", SchemaKind::Items),
+            ("source", SchemaKind::Source),
+            ("explanation", SchemaKind::Explanation),
+            ("chain", SchemaKind::Chain),
+            ("names", SchemaKind::Names),
+            ("conversations", SchemaKind::Conversations),
+            ("failure", SchemaKind::Failures),
+        ];
+        let of_commands = kinds.into_iter().map(|(name, kind)| (name, schema_of(kind)));
+        std::iter::once(("run", output_schemas::run())).chain(of_commands).collect()
     }
 
     /// The projects of folders, each once, whose stores may be read.
@@ -125,9 +157,15 @@ mod built {
 
 #[cfg(not(feature = "serve"))]
 mod built {
+    use threadline_lang::Value;
+
     use crate::arguments::ServeArguments;
     use crate::exit::CommandFailure;
     use crate::report::Report;
+
+    pub(super) fn openapi() -> Value {
+        Value::NULL
+    }
 
     pub(super) fn serve(_call: &ServeArguments) -> Result<(), CommandFailure> {
         let message = "this program was built without its server";

@@ -1,9 +1,11 @@
 //! The handlers that answer with data. Each has a function that reads, which pages are made with, too, and one that makes
 //! JSON of that.
 
+pub(crate) mod actions;
 pub(crate) mod logs;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod workflows;
 
 use threadline_lang::Value;
 

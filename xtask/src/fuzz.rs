@@ -25,6 +25,7 @@ const THOUSANDS_PER_SECOND: &[(&str, u64)] = &[
     ("template", 1),
     ("expression", 1),
     ("url", 1),
+    ("request", 1),
 ];
 
 /// How much is fuzzed. Inputs are counted, not seconds: the same work is done on a busy machine.

@@ -19,6 +19,8 @@
 mod answer;
 mod api;
 mod assets;
+#[cfg(feature = "testing")]
+mod attempt;
 mod connection;
 mod gate;
 mod live;
@@ -33,6 +35,8 @@ mod token;
 mod views;
 mod whole;
 
+#[cfg(feature = "testing")]
+pub use attempt::{TRIED_HOST, TriedRequest, encoded_and_decoded, try_request};
 pub use openapi::description;
 pub use public_url::PublicUrl;
 pub use server::{ServeSettings, WorkflowReader, serve};

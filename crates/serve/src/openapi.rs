@@ -6,6 +6,7 @@ use threadline_lang::Value;
 
 use crate::parameters::{Parameter, ParameterKind};
 use crate::routes::{BodyKind, ROUTES, Route, RouteEffect};
+use crate::whole::CUT_KEYS;
 
 /// What may go wrong with any request.
 const PROBLEMS: [(&str, &str); 5] = [
@@ -32,7 +33,10 @@ pub(crate) fn described(schemas: &[(&'static str, Value)], base: &str) -> Value 
         }
     }
     let paths = paths.into_iter().map(|(path, operations)| (path, record(operations)));
-    let known = schemas.iter().map(|(name, schema)| (*name, schema.clone()));
+    let known = schemas.iter().map(|(name, schema)| {
+        let cut = CUT_KEYS.iter().find(|(known, _)| known == name);
+        (*name, cut.map_or_else(|| schema.clone(), |(_, keys)| with_cuts(schema, keys)))
+    });
     let bearer = Value::record([
         ("type", Value::from("http")),
         ("scheme", "bearer".into()),
@@ -59,6 +63,29 @@ pub(crate) fn described(schemas: &[(&'static str, Value)], base: &str) -> Value 
             ]),
         ),
     ])
+}
+
+/// A schema whose properties of these names may be cut.
+fn with_cuts(schema: &Value, keys: &[&str]) -> Value {
+    if let Some(list) = schema.as_list() {
+        return Value::sequence(list.iter().map(|schema| with_cuts(schema, keys)));
+    }
+    let Some(object) = schema.as_object() else { return schema.clone() };
+    let entries = object.iter().map(|(key, schema)| {
+        let shown = match (key.as_str(), schema.as_object()) {
+            ("properties", Some(properties)) => Value::record(properties.iter().map(|(name, schema)| {
+                let shown = if keys.contains(&name.as_str()) {
+                    Value::record([("anyOf", Value::sequence([schema.clone(), reference("cut")]))])
+                } else {
+                    with_cuts(schema, keys)
+                };
+                (name.name().clone(), shown)
+            })),
+            _ => with_cuts(schema, keys),
+        };
+        (key.name().clone(), shown)
+    });
+    Value::record(entries)
 }
 
 fn record(entries: Vec<(String, Value)>) -> Value {

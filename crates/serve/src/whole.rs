@@ -16,11 +16,38 @@ pub(crate) const POINTER: &str = "pointer";
 /// The key of what stands in the place of a value that is cut.
 const CUT: &str = "$cut";
 
+/// The keys of values that are cut where they are large, by the name of the schema of what is answered.
+pub(crate) const CUT_KEYS: &[(&str, &[&str])] = &[
+    ("run", &["inputs"]),
+    ("items", VALUES),
+    ("explanation", VALUES),
+    ("chain", &["value"]),
+    ("names", &["value", "before"]),
+    ("conversations", VALUES),
+    ("failure", VALUES),
+];
+
+const VALUES: &[&str] = &[
+    "value",
+    "item",
+    "result",
+    "stdout",
+    "stderr",
+    "answer",
+    "details",
+    "error",
+    "message",
+    "said",
+    "arguments",
+    "told",
+];
+
 /// A value with no more characters than this is never cut.
 const SHORT: usize = 200;
 
-/// Answers with a value in which those under these keys are cut, or with the whole of one of them.
-pub(crate) fn answer(call: &Call, value: &Value, keys: &[&str]) -> Result<Answer, Problem> {
+/// Answers with a value of a schema in which what is large is cut, or with the whole of one part.
+pub(crate) fn answer(call: &Call, value: &Value, schema: &str) -> Result<Answer, Problem> {
+    let keys = CUT_KEYS.iter().find(|(name, _)| *name == schema).map_or(&[][..], |(_, keys)| keys);
     let Some(pointer) = call.arguments.text(POINTER) else {
         return Ok(Answer::json(&cut(value, keys, &mut String::new())));
     };

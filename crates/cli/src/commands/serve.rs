@@ -31,8 +31,8 @@ mod built {
 
     use crate::arguments::{SchemaKind, ServeArguments};
     use crate::commands::history::{cannot_start, project, store_of};
-    use crate::commands::{output_schemas, print};
     use crate::commands::schema::schema_of;
+    use crate::commands::{output_schemas, print};
     use crate::exit::CommandFailure;
     use crate::inputs;
     use crate::report::{self, Report};

@@ -43,6 +43,7 @@ mod scenario_runs;
 mod scenarios;
 mod schema;
 mod secrets;
+mod served;
 mod spec;
 mod store_faults;
 mod store_trust;

@@ -80,7 +80,8 @@ pub(crate) fn start(call: &Call) -> Result<Answer, Problem> {
         .map(|texts| texts.as_object().ok_or_else(|| Problem::bad("`texts` is an object of texts")));
     for (name, text) in texts.transpose()?.into_iter().flat_map(|texts| texts.iter()) {
         let text = text.as_str().filter(|_| !name.as_str().contains('='));
-        let text = text.ok_or_else(|| Problem::bad("`texts` is an object of texts, by the names of inputs"))?;
+        let text =
+            text.ok_or_else(|| Problem::bad("`texts` is an object of texts, by the names of inputs"))?;
         arguments.push(format!("--input={}={text}", name.as_str()));
     }
     arguments.extend(["--".to_owned(), format!("./{file}")]);

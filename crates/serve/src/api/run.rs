@@ -27,11 +27,6 @@ use crate::routes::USUAL_COUNT;
 use crate::server::Call;
 use crate::whole;
 
-/// The keys of values that are cut where they are large.
-const VALUES: &[&str] =
-    &["value", "item", "result", "stdout", "stderr", "answer", "details", "error", "inputs"];
-const SAID: &[&str] = &["message", "said", "arguments", "result", "told", "error"];
-
 /// The words of standings.
 pub(crate) const STANDINGS: [&str; Standing::ALL.len()] = {
     let mut names = [""; Standing::ALL.len()];
@@ -80,7 +75,7 @@ pub(crate) fn listed(
 pub(crate) fn run(call: &Call) -> Result<Answer, Problem> {
     open(call, |history, timeline| {
         let (listed, details) = listed(call, history, &RunState::now(timeline))?;
-        whole::answer(call, &listed.value(Some(&details)), &["inputs"])
+        whole::answer(call, &listed.value(Some(&details)), "run")
     })
 }
 
@@ -138,7 +133,7 @@ pub(crate) fn items(call: &Call) -> Result<Answer, Problem> {
         let page = items::items(history, state, &at, &choice)?;
         let groups = items::error_groups(history, state, &at)?;
         let value = with(&page.value(history.info.id.as_str()), [("errors", items::groups_value(&groups))]);
-        whole::answer(call, &value, VALUES)
+        whole::answer(call, &value, "items")
     })
 }
 
@@ -180,7 +175,7 @@ pub(crate) fn explanation(call: &Call) -> Result<Answer, Problem> {
         let others = readers(history, &told)?;
         let mut skipped = skipped_steps(history, &target)?;
         skipped.retain(|(event, _)| event.seq <= until);
-        whole::answer(call, &explanation_with_skipped(history, &told, &others, &skipped)?, VALUES)
+        whole::answer(call, &explanation_with_skipped(history, &told, &others, &skipped)?, "explanation")
     })
 }
 
@@ -208,7 +203,7 @@ pub(crate) fn chain(call: &Call) -> Result<Answer, Problem> {
             entries.extend([("name", name.into()), ("value", value)]);
         }
         entries.extend([("chain", chains.json()), ("nodes", nodes), ("edges", edges)]);
-        whole::answer(call, &Value::record(entries), &["value"])
+        whole::answer(call, &Value::record(entries), "chain")
     })
 }
 
@@ -231,7 +226,7 @@ pub(crate) fn names(call: &Call) -> Result<Answer, Problem> {
             ("workflow", history.started.workflow.as_str().into()),
             ("names", Value::sequence(names)),
         ]);
-        whole::answer(call, &value, &["value", "before"])
+        whole::answer(call, &value, "names")
     })
 }
 
@@ -244,7 +239,7 @@ pub(crate) fn conversations(call: &Call) -> Result<Answer, Problem> {
         }
         let run = history.info.id.as_str();
         let value = Value::record([("run", run.into()), ("conversations", Value::sequence(found))]);
-        whole::answer(call, &value, SAID)
+        whole::answer(call, &value, "conversations")
     })
 }
 
@@ -260,7 +255,7 @@ pub(crate) fn failures(call: &Call) -> Result<Answer, Problem> {
         whole::answer(
             call,
             &Value::record([("run", run.into()), ("failures", Value::sequence(found))]),
-            VALUES,
+            "failure",
         )
     })
 }

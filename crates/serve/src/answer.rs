@@ -65,14 +65,14 @@ impl ContentKind {
 }
 
 /// An answer.
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     status: StatusCode,
     kind: ContentKind,
     body: AnswerBody,
     fields: Vec<(HeaderName, String)>,
 }
 
-impl Answer {
+impl HttpAnswer {
     fn new(kind: ContentKind, body: impl Into<Bytes>) -> Self {
         let body = AnswerBody::Whole(Full::new(body.into()));
         Self { status: StatusCode::OK, kind, body, fields: Vec::new() }

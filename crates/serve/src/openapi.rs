@@ -4,7 +4,7 @@ mod answer_schemas;
 
 use threadline_lang::Value;
 
-use crate::parameters::{Parameter, ParameterKind};
+use crate::parameters::{ParameterKind, RouteParameter};
 use crate::routes::{BodyKind, ROUTES, Route, RouteEffect};
 use crate::whole::CUT_KEYS;
 
@@ -129,7 +129,7 @@ fn reference(name: &str) -> Value {
     Value::record([("$ref", Value::from(format!("#/components/schemas/{name}")))])
 }
 
-fn described_parameter(route: &Route, parameter: &Parameter) -> Value {
+fn described_parameter(route: &Route, parameter: &RouteParameter) -> Value {
     let is_in_path = route.is_in_path(parameter);
     let words = |known: &[&str]| {
         let known = Value::sequence(known.iter().map(|word| Value::from(*word)));

@@ -17,7 +17,7 @@ const LONGEST_TEXT: usize = 1_000;
 
 /// A parameter of a route.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parameter {
+pub(crate) struct RouteParameter {
     /// Its name; that of a segment of the path stands in braces there.
     pub(crate) name: &'static str,
     pub(crate) kind: ParameterKind,
@@ -50,7 +50,7 @@ pub(crate) enum ParameterKind {
 
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
-enum Argument {
+enum GivenArgument {
     Text(String),
     Number(u64),
     Flag(bool),
@@ -61,57 +61,57 @@ enum Argument {
 
 /// What a request gives for the parameters of its route.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Arguments(Vec<(&'static str, Argument)>);
+pub(crate) struct GivenArguments(Vec<(&'static str, GivenArgument)>);
 
-impl Arguments {
+impl GivenArguments {
     /// A text, also one of several words.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
-            Argument::Text(text) => Some(text),
-            Argument::Words(words) => words.first().copied(),
+            GivenArgument::Text(text) => Some(text),
+            GivenArgument::Words(words) => words.first().copied(),
             _ => None,
         }
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         match self.get(name)? {
-            Argument::Number(number) => Some(*number),
+            GivenArgument::Number(number) => Some(*number),
             _ => None,
         }
     }
 
     /// Whether a flag is set.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.get(name), Some(Argument::Flag(true)))
+        matches!(self.get(name), Some(GivenArgument::Flag(true)))
     }
 
     pub(crate) fn words(&self, name: &str) -> &[&'static str] {
         match self.get(name) {
-            Some(Argument::Words(words)) => words,
+            Some(GivenArgument::Words(words)) => words,
             _ => &[],
         }
     }
 
     pub(crate) fn moment(&self, name: &str) -> Option<Timestamp> {
         match self.get(name)? {
-            Argument::Moment(moment) => Some(*moment),
+            GivenArgument::Moment(moment) => Some(*moment),
             _ => None,
         }
     }
 
     pub(crate) fn run(&self, name: &str) -> Option<&RunId> {
         match self.get(name)? {
-            Argument::Run(run) => Some(run),
+            GivenArgument::Run(run) => Some(run),
             _ => None,
         }
     }
 
-    fn get(&self, name: &str) -> Option<&Argument> {
+    fn get(&self, name: &str) -> Option<&GivenArgument> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, argument)| argument)
     }
 
     /// Takes a segment of a path.
-    pub(crate) fn take_segment(&mut self, parameter: &Parameter, segment: &str) -> Result<(), Problem> {
+    pub(crate) fn take_segment(&mut self, parameter: &RouteParameter, segment: &str) -> Result<(), Problem> {
         let text =
             decoded(segment, false).ok_or_else(|| Problem::missing("there is nothing at this path"))?;
         let argument = parameter.argument(&text, Timestamp::UNIX_EPOCH);
@@ -122,7 +122,7 @@ impl Arguments {
     /// Takes a query.
     pub(crate) fn take_query(
         &mut self,
-        parameters: &[Parameter],
+        parameters: &[RouteParameter],
         query: &str,
         now: Timestamp,
     ) -> Result<(), Problem> {
@@ -145,7 +145,7 @@ impl Arguments {
             let known = self.0.iter_mut().find(|(known, _)| *known == parameter.name);
             match (known, argument) {
                 (None, argument) => self.0.push((parameter.name, argument)),
-                (Some((_, Argument::Words(words))), Argument::Words(more))
+                (Some((_, GivenArgument::Words(words))), GivenArgument::Words(more))
                     if matches!(parameter.kind, ParameterKind::Words(_)) =>
                 {
                     words.extend(more);
@@ -157,7 +157,7 @@ impl Arguments {
     }
 }
 
-fn unknown(parameters: &[Parameter], name: &str) -> Problem {
+fn unknown(parameters: &[RouteParameter], name: &str) -> Problem {
     let name: String = name.chars().take(80).collect();
     let problem = Problem::bad(&format!("there is no parameter `{name}` here"));
     match nearest(&name, parameters.iter().map(|known| known.name)) {
@@ -166,8 +166,8 @@ fn unknown(parameters: &[Parameter], name: &str) -> Problem {
     }
 }
 
-impl Parameter {
-    fn argument(&self, text: &str, now: Timestamp) -> Result<Argument, String> {
+impl RouteParameter {
+    fn argument(&self, text: &str, now: Timestamp) -> Result<GivenArgument, String> {
         let Self { name, kind, .. } = self;
         let words_of = |known: &'static [&'static str], text: &str| {
             let found = known.iter().find(|word| **word == text);
@@ -177,31 +177,31 @@ impl Parameter {
             ParameterKind::Text if text.len() > LONGEST_TEXT => {
                 return Err(format!("`{name}` has at most {LONGEST_TEXT} bytes"));
             }
-            ParameterKind::Text => Argument::Text(text.to_owned()),
+            ParameterKind::Text => GivenArgument::Text(text.to_owned()),
             ParameterKind::Number(least, most) => {
                 let expected = || format!("`{name}` is a number from {least} to {most}");
                 // A number is digits and nothing else, so that there is one way to write it.
                 let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
                 let number = number.filter(|number| (least..=most).contains(number));
-                Argument::Number(number.ok_or_else(expected)?)
+                GivenArgument::Number(number.ok_or_else(expected)?)
             }
-            ParameterKind::Flag => Argument::Flag(match text {
+            ParameterKind::Flag => GivenArgument::Flag(match text {
                 "" | "true" | "1" | "on" => true,
                 "false" | "0" => false,
                 _ => return Err(format!("`{name}` is `true` or `false`")),
             }),
-            ParameterKind::Word(known) => Argument::Words(vec![words_of(known, text)?]),
+            ParameterKind::Word(known) => GivenArgument::Words(vec![words_of(known, text)?]),
             ParameterKind::Words(known) => {
                 let words = text.split(',').map(|word| words_of(known, word));
-                Argument::Words(words.collect::<Result<_, _>>()?)
+                GivenArgument::Words(words.collect::<Result<_, _>>()?)
             }
-            ParameterKind::Moment => Argument::Moment(moment(text, now).ok_or_else(|| {
+            ParameterKind::Moment => GivenArgument::Moment(moment(text, now).ok_or_else(|| {
                 format!("`{name}` is a time such as `2026-01-31T08:00:00Z`, or a duration before now such as `12h`")
             })?),
             ParameterKind::Run => {
-                Argument::Run(RunId::new(text).map_err(|_| "there is no such run".to_owned())?)
+                GivenArgument::Run(RunId::new(text).map_err(|_| "there is no such run".to_owned())?)
             }
-            ParameterKind::Project | ParameterKind::Asset => Argument::Text(text.to_owned()),
+            ParameterKind::Project | ParameterKind::Asset => GivenArgument::Text(text.to_owned()),
         })
     }
 }
@@ -254,16 +254,16 @@ pub(crate) fn encoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const PARAMETERS: &[Parameter] = &[
-        Parameter { name: "status", kind: ParameterKind::Words(&["completed", "failed"]), about: "" },
-        Parameter { name: "count", kind: ParameterKind::Number(1, 200), about: "" },
-        Parameter { name: "text", kind: ParameterKind::Text, about: "" },
-        Parameter { name: "called", kind: ParameterKind::Flag, about: "" },
-        Parameter { name: "since", kind: ParameterKind::Moment, about: "" },
+    const PARAMETERS: &[RouteParameter] = &[
+        RouteParameter { name: "status", kind: ParameterKind::Words(&["completed", "failed"]), about: "" },
+        RouteParameter { name: "count", kind: ParameterKind::Number(1, 200), about: "" },
+        RouteParameter { name: "text", kind: ParameterKind::Text, about: "" },
+        RouteParameter { name: "called", kind: ParameterKind::Flag, about: "" },
+        RouteParameter { name: "since", kind: ParameterKind::Moment, about: "" },
     ];
 
-    fn read(query: &str) -> Result<Arguments, String> {
-        let mut arguments = Arguments::default();
+    fn read(query: &str) -> Result<GivenArguments, String> {
+        let mut arguments = GivenArguments::default();
         let now = "2026-01-02T00:00:00Z".parse().expect("a time");
         let read = arguments.take_query(PARAMETERS, query, now);
         read.map(|()| arguments).map_err(|problem| problem.detail)
@@ -278,7 +278,7 @@ mod tests {
         assert!(known.flag("called"));
         assert_eq!(known.moment("since").map(|at| at.to_string()), Some("2026-01-01T00:00:00Z".into()));
         assert_eq!(read("status=failed,completed").words("status").len(), 2);
-        assert_eq!(read("text=&&count="), Arguments::default());
+        assert_eq!(read("text=&&count="), GivenArguments::default());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use threadline_inspect::runs::RunStatus;
 
 use crate::answer::ContentKind;
 use crate::api;
-use crate::parameters::{Arguments, Parameter, ParameterKind};
+use crate::parameters::{GivenArguments, ParameterKind, RouteParameter};
 use crate::problem::Problem;
 use crate::server::Handler;
 use crate::views;
@@ -57,7 +57,7 @@ pub(crate) struct Route {
     /// What it is for.
     pub(crate) about: &'static str,
     /// The parameters of its path, then those of its query.
-    pub(crate) parameters: &'static [&'static [Parameter]],
+    pub(crate) parameters: &'static [&'static [RouteParameter]],
     pub(crate) body: BodyKind,
     pub(crate) effect: RouteEffect,
     /// What it answers, and the name of the schema of that.
@@ -65,46 +65,46 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
 }
 
-const NONE: &[&[Parameter]] = &[];
+const NONE: &[&[RouteParameter]] = &[];
 
-const PROJECT: &[Parameter] =
-    &[Parameter { name: "project", kind: ParameterKind::Project, about: "the name of the project" }];
+const PROJECT: &[RouteParameter] =
+    &[RouteParameter { name: "project", kind: ParameterKind::Project, about: "the name of the project" }];
 
-const RUN: &[Parameter] =
-    &[PROJECT[0], Parameter { name: "run", kind: ParameterKind::Run, about: "the id of the run" }];
+const RUN: &[RouteParameter] =
+    &[PROJECT[0], RouteParameter { name: "run", kind: ParameterKind::Run, about: "the id of the run" }];
 
-const AT: Parameter = Parameter {
+const AT: RouteParameter = RouteParameter {
     name: "at",
     kind: ParameterKind::Number(1, u64::MAX),
     about: "as it was after this event. Default: the last one",
 };
 
-const STEP: Parameter = Parameter {
+const STEP: RouteParameter = RouteParameter {
     name: "step",
     kind: ParameterKind::Text,
     about: "a step as on a command line: an id, a number, an item such as `map[3]/1`, a visit such as `check#2`, a field \
             of one such as `build.shell`",
 };
 
-const ITEMS: Parameter = Parameter {
+const ITEMS: RouteParameter = RouteParameter {
     name: "items",
     kind: ParameterKind::Text,
     about: "without a step: of steps in items, those in this item, as `3`, or in one of an item, as `3.1`",
 };
 
-const POINTER: Parameter = Parameter {
+const POINTER: RouteParameter = RouteParameter {
     name: whole::POINTER,
     kind: ParameterKind::Text,
     about: "answers with the whole of the value at this pointer, as an attachment",
 };
 
-const EVENT_COUNTS: &[Parameter] = &[
-    Parameter {
+const EVENT_COUNTS: &[RouteParameter] = &[
+    RouteParameter {
         name: "after",
         kind: ParameterKind::Number(0, u64::MAX),
         about: "only events behind this one. Default: all of them",
     },
-    Parameter {
+    RouteParameter {
         name: "count",
         kind: ParameterKind::Number(1, 10_000),
         about: "at most so many. Default: 1000",
@@ -121,72 +121,88 @@ const STATUSES: [&str; RunStatus::ALL.len()] = {
     names
 };
 
-const RUN_CHOICE: &[Parameter] = &[
-    Parameter { name: "status", kind: ParameterKind::Words(&STATUSES), about: "only runs with one of these" },
-    Parameter {
+const RUN_CHOICE: &[RouteParameter] = &[
+    RouteParameter {
+        name: "status",
+        kind: ParameterKind::Words(&STATUSES),
+        about: "only runs with one of these",
+    },
+    RouteParameter {
         name: "workflow",
         kind: ParameterKind::Text,
         about: "only runs of this workflow: its name or its file",
     },
-    Parameter {
+    RouteParameter {
         name: "text",
         kind: ParameterKind::Text,
         about: "only runs with this in their id, or in the name or file of their workflow",
     },
-    Parameter { name: "since", kind: ParameterKind::Moment, about: "only runs that began then or later" },
-    Parameter { name: "until", kind: ParameterKind::Moment, about: "only runs that began before" },
-    Parameter { name: "called", kind: ParameterKind::Flag, about: "also runs that other runs called" },
-    Parameter {
+    RouteParameter {
+        name: "since",
+        kind: ParameterKind::Moment,
+        about: "only runs that began then or later",
+    },
+    RouteParameter { name: "until", kind: ParameterKind::Moment, about: "only runs that began before" },
+    RouteParameter { name: "called", kind: ParameterKind::Flag, about: "also runs that other runs called" },
+    RouteParameter {
         name: "after",
         kind: ParameterKind::Run,
         about: "only runs behind this one: the `next` of a page",
     },
-    Parameter { name: "count", kind: ParameterKind::Number(1, 500), about: "at most so many. Default: 50" },
+    RouteParameter {
+        name: "count",
+        kind: ParameterKind::Number(1, 500),
+        about: "at most so many. Default: 50",
+    },
 ];
 
-const ITEM_CHOICE: &[Parameter] = &[
-    Parameter {
+const ITEM_CHOICE: &[RouteParameter] = &[
+    RouteParameter {
         name: "standing",
         kind: ParameterKind::Words(&api::run::STANDINGS),
         about: "only items that stand like one of these",
     },
-    Parameter {
+    RouteParameter {
         name: "after",
         kind: ParameterKind::Number(0, u64::MAX),
         about: "only items behind the one with this index: the `next` of a page",
     },
-    Parameter { name: "count", kind: ParameterKind::Number(1, 1_000), about: "at most so many. Default: 50" },
+    RouteParameter {
+        name: "count",
+        kind: ParameterKind::Number(1, 1_000),
+        about: "at most so many. Default: 50",
+    },
 ];
 
-const WAY: Parameter = Parameter {
+const WAY: RouteParameter = RouteParameter {
     name: "way",
     kind: ParameterKind::Word(&["back", "forward"]),
     about: "to what made it, or to all that read it. Default: back",
 };
 
-const LINE_CHOICE: &[Parameter] = &[
-    Parameter {
+const LINE_CHOICE: &[RouteParameter] = &[
+    RouteParameter {
         name: "event",
         kind: ParameterKind::Number(1, u64::MAX),
         about: "the event with which the attempt ended",
     },
-    Parameter {
+    RouteParameter {
         name: "stream",
         kind: ParameterKind::Word(api::logs::STREAMS),
         about: "which stream. Default: stdout",
     },
-    Parameter {
+    RouteParameter {
         name: "from",
         kind: ParameterKind::Number(0, u64::MAX),
         about: "how many lines are left out before",
     },
-    Parameter {
+    RouteParameter {
         name: "count",
         kind: ParameterKind::Number(1, api::logs::MOST_LINES),
         about: "at most so many lines. Default: 200",
     },
-    Parameter { name: "search", kind: ParameterKind::Text, about: "only lines with this text" },
-    Parameter { name: "whole", kind: ParameterKind::Flag, about: "all of it, as an attachment" },
+    RouteParameter { name: "search", kind: ParameterKind::Text, about: "only lines with this text" },
+    RouteParameter { name: "whole", kind: ParameterKind::Flag, about: "all of it, as an attachment" },
 ];
 
 /// The most that a page of a list holds.
@@ -199,7 +215,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Method::GET,
         path: "/open",
         about: "Takes the token of the address that was printed, and has the browser keep a cookie",
-        parameters: &[&[Parameter { name: "token", kind: ParameterKind::Text, about: "the token" }]],
+        parameters: &[&[RouteParameter { name: "token", kind: ParameterKind::Text, about: "the token" }]],
         body: BodyKind::None,
         effect: RouteEffect::Opens,
         answer: (ContentKind::Html, None),
@@ -221,7 +237,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Method::GET,
         path: "/assets/{asset}",
         about: "A style sheet or a module of the pages",
-        parameters: &[&[Parameter { name: "asset", kind: ParameterKind::Asset, about: "its name" }]],
+        parameters: &[&[RouteParameter { name: "asset", kind: ParameterKind::Asset, about: "its name" }]],
         body: BodyKind::None,
         effect: RouteEffect::Reads,
         answer: (ContentKind::Css, None),
@@ -291,7 +307,7 @@ pub(crate) const ROUTES: &[Route] = &[
             RUN,
             &[
                 AT,
-                Parameter {
+                RouteParameter {
                     name: "page",
                     kind: ParameterKind::Flag,
                     about: "with the colours of the style sheet of the page",
@@ -377,7 +393,7 @@ pub(crate) const ROUTES: &[Route] = &[
         parameters: &[
             RUN,
             &[
-                Parameter {
+                RouteParameter {
                     name: "name",
                     kind: ParameterKind::Text,
                     about: "only this name, with all its values",
@@ -515,7 +531,7 @@ pub(crate) const ROUTES: &[Route] = &[
 
 /// The route for a path and a method, with the parameters of the path; none where no route has this path, and the methods
 /// that there are where none has this method.
-pub(crate) fn find(method: &Method, path: &str) -> Result<(&'static Route, Arguments), RouteMissing> {
+pub(crate) fn find(method: &Method, path: &str) -> Result<(&'static Route, GivenArguments), RouteMissing> {
     let (mut allowed, mut problem) = (Vec::new(), None);
     for route in ROUTES {
         let Some(found) = route.take(path) else { continue };
@@ -549,17 +565,17 @@ pub(crate) fn is_entry(path: &str) -> bool {
 
 impl Route {
     /// Its parameters.
-    pub(crate) fn parameters(&self) -> impl Iterator<Item = &'static Parameter> {
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = &'static RouteParameter> {
         self.parameters.iter().copied().flatten()
     }
 
     /// Whether a parameter stands in the path.
-    pub(crate) fn is_in_path(&self, parameter: &Parameter) -> bool {
+    pub(crate) fn is_in_path(&self, parameter: &RouteParameter) -> bool {
         self.path.split('/').any(|segment| braced(segment) == Some(parameter.name))
     }
 
     /// The parameters of a path; nothing where it is not that of this route.
-    fn take(&self, path: &str) -> Option<Result<Arguments, Problem>> {
+    fn take(&self, path: &str) -> Option<Result<GivenArguments, Problem>> {
         let (mut own, mut given) = (self.path.split('/'), path.split('/'));
         let mut segments = Vec::new();
         loop {
@@ -573,7 +589,7 @@ impl Route {
                 _ => return None,
             }
         }
-        let mut arguments = Arguments::default();
+        let mut arguments = GivenArguments::default();
         for (name, segment) in segments {
             let parameter = self.parameters().find(|parameter| parameter.name == name)?;
             if let Err(problem) = arguments.take_segment(parameter, segment) {

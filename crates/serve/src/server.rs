@@ -20,11 +20,11 @@ use threadline_runner::project::{Project, plain};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::answer::{Answer, AnswerBody, ContentKind};
+use crate::answer::{AnswerBody, ContentKind, HttpAnswer};
 use crate::connection;
 use crate::gate::{Gate, Refusal};
 use crate::live::WatchedRuns;
-use crate::parameters::Arguments;
+use crate::parameters::GivenArguments;
 use crate::problem::Problem;
 use crate::projects::ServedProject;
 use crate::public_url::PublicUrl;
@@ -71,7 +71,7 @@ pub struct ServeSettings {
 pub type WorkflowReader = fn(&Path) -> Option<Workflow>;
 
 /// A server, as all its connections share it.
-pub(crate) struct Server {
+pub(crate) struct PageServer {
     pub(crate) gate: Gate,
     pub(crate) projects: Vec<Arc<ServedProject>>,
     pub(crate) watched: WatchedRuns,
@@ -81,9 +81,9 @@ pub(crate) struct Server {
 }
 
 /// A request that was let in, and what it asks for.
-pub(crate) struct Call {
-    pub(crate) server: Arc<Server>,
-    pub(crate) arguments: Arguments,
+pub(crate) struct RouteCall {
+    pub(crate) server: Arc<PageServer>,
+    pub(crate) arguments: GivenArguments,
     pub(crate) body: Bytes,
     /// The number of the last event that a browser has seen that connects again.
     pub(crate) last_event: Option<String>,
@@ -91,9 +91,9 @@ pub(crate) struct Call {
 }
 
 /// Answers requests of a route. It may wait for disks.
-pub(crate) type Handler = fn(&Call) -> Result<Answer, Problem>;
+pub(crate) type Handler = fn(&RouteCall) -> Result<HttpAnswer, Problem>;
 
-impl Call {
+impl RouteCall {
     /// The project that it is about.
     pub(crate) fn project(&self) -> Result<&Arc<ServedProject>, Problem> {
         let name = self.arguments.text("project").unwrap_or_default();
@@ -125,7 +125,7 @@ async fn listen(settings: ServeSettings, ready: impl FnOnce(&str, &str)) -> Resu
     ready(&format!("{page}/"), &format!("{page}/open?token={}", token.reveal()));
     let projects = ServedProject::all(projects);
     let watched = WatchedRuns::default();
-    let server = Arc::new(Server { gate, projects, watched, read_only, read_workflow, schemas });
+    let server = Arc::new(PageServer { gate, projects, watched, read_only, read_workflow, schemas });
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         // It is never closed.
@@ -156,7 +156,7 @@ fn names_of(address: SocketAddr) -> Vec<String> {
 }
 
 /// Answers a request.
-async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<AnswerBody> {
+async fn respond(server: Arc<PageServer>, request: Request<Incoming>) -> Response<AnswerBody> {
     let (head, body) = request.into_parts();
     let is_entry = |path: &str| routes::is_entry(path);
     let admitted = server.gate.admit(&head.method, &head.uri, &head.headers, is_entry);
@@ -166,11 +166,11 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<An
     };
     let (route, mut arguments) = match routes::find(&head.method, &path) {
         Ok(found) => found,
-        Err(RouteMissing::Path(problem)) => return Answer::problem(&problem).response(),
+        Err(RouteMissing::Path(problem)) => return HttpAnswer::problem(&problem).response(),
         Err(RouteMissing::Method(allowed)) => {
             let problem =
                 Problem::new(StatusCode::METHOD_NOT_ALLOWED, "there is no such method at this path");
-            return Answer::problem(&problem).allow(&allowed).response();
+            return HttpAnswer::problem(&problem).allow(&allowed).response();
         }
     };
     let answer = async {
@@ -186,7 +186,7 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<An
         arguments.take_query(&of_query, head.uri.query().unwrap_or_default(), now)?;
         let body = body_of(route, &head.headers, body).await?;
         let last_event = head.headers.get(&LAST_EVENT_ID).map(|id| id.to_str().unwrap_or("?").to_owned());
-        let call = Call { server: Arc::clone(&server), arguments, body, last_event, now };
+        let call = RouteCall { server: Arc::clone(&server), arguments, body, last_event, now };
         let answered = tokio::task::spawn_blocking(move || (route.handler)(&call)).await;
         // The message of a panic is on stderr.
         answered.unwrap_or_else(|_| {
@@ -199,12 +199,12 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<An
     match answer.await {
         Ok(answer) => answer.response(),
         Err(problem) if route.answer.0 == ContentKind::Html => views::problem(&server, &problem).response(),
-        Err(problem) => Answer::problem(&problem).response(),
+        Err(problem) => HttpAnswer::problem(&problem).response(),
     }
 }
 
 /// Says why a request is not let in, and nothing else.
-fn refused(server: &Server, refusal: Refusal) -> Answer {
+fn refused(server: &PageServer, refusal: Refusal) -> HttpAnswer {
     let (status, detail) = match refusal {
         Refusal::Malformed => (StatusCode::BAD_REQUEST, "the head of the request cannot be understood"),
         Refusal::WrongHost => (StatusCode::MISDIRECTED_REQUEST, "this server has another name"),
@@ -214,7 +214,7 @@ fn refused(server: &Server, refusal: Refusal) -> Answer {
             (StatusCode::UNAUTHORIZED, "the token is missing or wrong")
         }
     };
-    Answer::problem(&Problem::new(status, detail))
+    HttpAnswer::problem(&Problem::new(status, detail))
 }
 
 /// The body of a request, as its route takes it.

@@ -6,9 +6,9 @@ use threadline_lang::Value;
 use threadline_lang::diag::words;
 use threadline_lang::value::JsonStyle;
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::problem::Problem;
-use crate::server::Call;
+use crate::server::RouteCall;
 
 /// The name of the parameter with the path to a value.
 pub(crate) const POINTER: &str = "pointer";
@@ -46,13 +46,13 @@ const VALUES: &[&str] = &[
 const SHORT: usize = 200;
 
 /// Answers with a value of a schema in which what is large is cut, or with the whole of one part.
-pub(crate) fn answer(call: &Call, value: &Value, schema: &str) -> Result<Answer, Problem> {
+pub(crate) fn answer(call: &RouteCall, value: &Value, schema: &str) -> Result<HttpAnswer, Problem> {
     let keys = CUT_KEYS.iter().find(|(name, _)| *name == schema).map_or(&[][..], |(_, keys)| keys);
     let Some(pointer) = call.arguments.text(POINTER) else {
-        return Ok(Answer::json(&cut(value, keys, &mut String::new())));
+        return Ok(HttpAnswer::json(&cut(value, keys, &mut String::new())));
     };
     let found = follow(value, pointer).ok_or_else(|| Problem::missing("there is nothing at this pointer"))?;
-    Ok(Answer::attachment("value", text_of(found)))
+    Ok(HttpAnswer::attachment("value", text_of(found)))
 }
 
 /// A value as text: a text is itself, anything else is JSON.

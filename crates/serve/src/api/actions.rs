@@ -14,9 +14,9 @@ use threadline_runner::project::plain;
 
 use super::run::run_of;
 use super::workflows;
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::problem::Problem;
-use crate::server::Call;
+use crate::server::RouteCall;
 
 /// This program, also when another file has taken its place.
 const PROGRAM: &str = "/proc/self/exe";
@@ -32,7 +32,7 @@ struct BodyEntries(Vec<(String, Value)>);
 
 impl BodyEntries {
     /// Reads the body: an object with no other entries than these.
-    fn read(call: &Call, known: &[&str]) -> Result<Self, Problem> {
+    fn read(call: &RouteCall, known: &[&str]) -> Result<Self, Problem> {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::bad("the body is not UTF-8"))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         let read = data::json::read_value(text, &Limits::DEFAULT);
@@ -64,7 +64,7 @@ impl BodyEntries {
 }
 
 /// Starts a workflow.
-pub(crate) fn start(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn start(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let project = call.project()?;
     let body = BodyEntries::read(call, &["workflow", "inputs", "texts"])?;
     let file = body.get("workflow").and_then(Value::as_str);
@@ -98,7 +98,7 @@ pub(crate) fn start(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// Goes on with a run.
-pub(crate) fn resume(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn resume(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let run = known_run(call)?;
     let body = BodyEntries::read(call, &["failed"])?;
     let mut arguments: Vec<String> = ["resume", "--json"].map(str::to_owned).to_vec();
@@ -111,7 +111,7 @@ pub(crate) fn resume(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// Stops a run.
-pub(crate) fn stop(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn stop(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let run = known_run(call)?;
     let body = BodyEntries::read(call, &["now"])?;
     let mut arguments = vec!["stop".to_owned()];
@@ -125,13 +125,13 @@ pub(crate) fn stop(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// The run that a request is about, which is there.
-fn known_run(call: &Call) -> Result<String, Problem> {
+fn known_run(call: &RouteCall) -> Result<String, Problem> {
     let run = run_of(call)?;
     call.project()?.read(run, |reader| Ok(reader.run(run)?.id.to_string()))
 }
 
-fn accepted(run: Value) -> Answer {
-    Answer::json(&Value::record([("run", run)])).status(StatusCode::ACCEPTED)
+fn accepted(run: Value) -> HttpAnswer {
+    HttpAnswer::json(&Value::record([("run", run)])).status(StatusCode::ACCEPTED)
 }
 
 /// The command refused what was asked for, and says why.
@@ -156,7 +156,7 @@ enum FirstLine {
 }
 
 impl StartedCommand {
-    fn new(call: &Call, arguments: &[String], stdin: Option<&str>) -> Result<Self, Problem> {
+    fn new(call: &RouteCall, arguments: &[String], stdin: Option<&str>) -> Result<Self, Problem> {
         let failed = |error: std::io::Error| {
             let detail = format!("the command cannot be started: {}", plain(&error));
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &detail)

@@ -6,9 +6,9 @@ use threadline_lang::Value;
 use threadline_lang::diag::words;
 
 use super::run::open;
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::problem::Problem;
-use crate::server::Call;
+use crate::server::RouteCall;
 use threadline_inspect::history::History;
 use threadline_inspect::target::ExplainTarget;
 
@@ -24,7 +24,7 @@ pub(crate) const MOST_LINES: u64 = 2_000;
 /// The most characters of a line. The whole text is an attachment.
 const LONGEST_LINE: usize = 2_000;
 
-fn attempts(call: &Call, history: &History<'_>) -> Result<Vec<PrintedAttempt>, Problem> {
+fn attempts(call: &RouteCall, history: &History<'_>) -> Result<Vec<PrintedAttempt>, Problem> {
     let step = call.arguments.text("step");
     let targets = step.map(|step| ExplainTarget::named(history, step)).transpose()?;
     let targets: Vec<ExplainTarget> = targets.into_iter().collect();
@@ -32,7 +32,7 @@ fn attempts(call: &Call, history: &History<'_>) -> Result<Vec<PrintedAttempt>, P
 }
 
 /// Which attempts printed something, and how much.
-pub(crate) fn logs(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn logs(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, _| {
         let size = |stream: &Option<PrintedStream>| -> Result<Value, Problem> {
             let Some(stream) = stream else { return Ok(Value::NULL) };
@@ -54,12 +54,12 @@ pub(crate) fn logs(call: &Call) -> Result<Answer, Problem> {
             ]));
         }
         let run = history.info.id.as_str();
-        Ok(Answer::json(&Value::record([("run", run.into()), ("attempts", Value::sequence(found))])))
+        Ok(HttpAnswer::json(&Value::record([("run", run.into()), ("attempts", Value::sequence(found))])))
     })
 }
 
 /// Some lines of a stream of an attempt; the last ones where nobody says which.
-pub(crate) fn lines(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn lines(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let given = &call.arguments;
     let event = given
         .number("event")
@@ -76,7 +76,7 @@ pub(crate) fn lines(call: &Call) -> Result<Answer, Problem> {
         let stream = if is_stderr { &printed.stderr } else { &printed.stdout };
         let text = stream.as_ref().map_or(Ok(String::new()), |stream| stream.text(history))?;
         if given.flag("whole") {
-            return Ok(Answer::attachment(
+            return Ok(HttpAnswer::attachment(
                 &format!("{}-{}", history.info.id, label(history, &printed.at)),
                 text,
             ));
@@ -93,7 +93,7 @@ pub(crate) fn lines(call: &Call) -> Result<Answer, Problem> {
                 ("text", words::shorten(line, LONGEST_LINE).into_owned().into()),
             ])
         });
-        Ok(Answer::json(&Value::record([
+        Ok(HttpAnswer::json(&Value::record([
             ("run", Value::from(history.info.id.as_str())),
             ("at", printed.at.as_str().into()),
             ("attempt", Value::from(u64::from(printed.attempt))),

@@ -9,20 +9,20 @@ pub(crate) mod workflows;
 
 use threadline_lang::Value;
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::openapi;
 use crate::problem::Problem;
-use crate::server::Call;
+use crate::server::RouteCall;
 
-pub(crate) fn description(call: &Call) -> Result<Answer, Problem> {
-    Ok(Answer::json(&openapi::described(&call.server.schemas, &call.server.gate.base())))
+pub(crate) fn description(call: &RouteCall) -> Result<HttpAnswer, Problem> {
+    Ok(HttpAnswer::json(&openapi::described(&call.server.schemas, &call.server.gate.base())))
 }
 
-pub(crate) fn projects(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn projects(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let projects = call.server.projects.iter().map(|project| {
         Value::record([("project", project.name.as_str().into()), ("folder", project.folder().into())])
     });
-    Ok(Answer::json(&Value::record([
+    Ok(HttpAnswer::json(&Value::record([
         ("projects", Value::sequence(projects)),
         ("read_only", call.server.read_only.into()),
         ("version", env!("CARGO_PKG_VERSION").into()),

@@ -21,10 +21,10 @@ use threadline_inspect::timeline::RunTimeline;
 use threadline_lang::Value;
 use threadline_store::RunId;
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::problem::Problem;
 use crate::routes::USUAL_COUNT;
-use crate::server::Call;
+use crate::server::RouteCall;
 use crate::whole;
 
 /// The words of standings.
@@ -39,13 +39,13 @@ pub(crate) const STANDINGS: [&str; Standing::ALL.len()] = {
 };
 
 /// The run that a request is about.
-pub(crate) fn run_of(call: &Call) -> Result<&RunId, Problem> {
+pub(crate) fn run_of(call: &RouteCall) -> Result<&RunId, Problem> {
     call.arguments.run("run").ok_or_else(|| Problem::missing("there is no such run"))
 }
 
 /// Opens the run that a request is about.
 pub(crate) fn open<T>(
-    call: &Call,
+    call: &RouteCall,
     read: impl FnOnce(&History<'_>, &RunTimeline) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     call.project()?.open(run_of(call)?, read)
@@ -53,7 +53,7 @@ pub(crate) fn open<T>(
 
 /// The same, as it was after the event that the request names, or as it is.
 pub(crate) fn open_state<T>(
-    call: &Call,
+    call: &RouteCall,
     read: impl FnOnce(&History<'_>, &RunState<'_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     open(call, |history, timeline| {
@@ -63,7 +63,7 @@ pub(crate) fn open_state<T>(
 
 /// The run as the list has it, with what all its events say of it.
 pub(crate) fn listed(
-    call: &Call,
+    call: &RouteCall,
     history: &History<'_>,
     state: &RunState<'_>,
 ) -> Result<(ListedRun, RunDetails), Problem> {
@@ -72,27 +72,27 @@ pub(crate) fn listed(
     Ok((ListedRun::of(reader, call.now, info.clone(), status), RunDetails::of(history, state)?))
 }
 
-pub(crate) fn run(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn run(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, timeline| {
         let (listed, details) = listed(call, history, &RunState::now(timeline))?;
         whole::answer(call, &listed.value(Some(&details)), "run")
     })
 }
 
-pub(crate) fn state(call: &Call) -> Result<Answer, Problem> {
-    open_state(call, |history, state| Ok(Answer::json(&state.value(history.info.id.as_str()))))
+pub(crate) fn state(call: &RouteCall) -> Result<HttpAnswer, Problem> {
+    open_state(call, |history, state| Ok(HttpAnswer::json(&state.value(history.info.id.as_str()))))
 }
 
-pub(crate) fn graph(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn graph(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, timeline| {
         let state = RunState::at_event(history, timeline, call.arguments.number("at"))?;
         let used = if call.arguments.flag("page") { SvgUse::Page } else { SvgUse::File };
-        Ok(Answer::svg(WorkflowDrawing::of_state(timeline, &state).svg_in(used)))
+        Ok(HttpAnswer::svg(WorkflowDrawing::of_state(timeline, &state).svg_in(used)))
     })
 }
 
 /// What happened, event by event, without its values.
-pub(crate) fn timeline(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn timeline(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, timeline| {
         let after = call.arguments.number("after").unwrap_or(0);
         let count = call.arguments.number("count").unwrap_or(1_000);
@@ -109,7 +109,7 @@ pub(crate) fn timeline(call: &Call) -> Result<Answer, Problem> {
             Value::record(entries)
         });
         let next = (to < timeline.last()).then_some(to);
-        Ok(Answer::json(&Value::record([
+        Ok(HttpAnswer::json(&Value::record([
             ("run", history.info.id.as_str().into()),
             ("last", Value::from(timeline.last())),
             ("events", Value::sequence(events)),
@@ -118,7 +118,7 @@ pub(crate) fn timeline(call: &Call) -> Result<Answer, Problem> {
     })
 }
 
-pub(crate) fn items(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn items(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let given = &call.arguments;
     open_state(call, |history, state| {
         let step = given.text("step").ok_or_else(|| Problem::bad("`step` says whose items are asked for"))?;
@@ -144,12 +144,12 @@ fn with<const N: usize>(object: &Value, more: [(&'static str, Value); N]) -> Val
     Value::record(known.chain(more.into_iter().map(|(name, value)| (name.into(), value))))
 }
 
-pub(crate) fn source(call: &Call) -> Result<Answer, Problem> {
-    open(call, |history, _| Ok(Answer::json(&source::texts_value(history, &source::texts(history)?))))
+pub(crate) fn source(call: &RouteCall) -> Result<HttpAnswer, Problem> {
+    open(call, |history, _| Ok(HttpAnswer::json(&source::texts_value(history, &source::texts(history)?))))
 }
 
 /// The steps that a request names: one of them, or all of them with those in one item of each list.
-pub(crate) fn target(call: &Call, history: &History<'_>) -> Result<ExplainTarget, Problem> {
+pub(crate) fn target(call: &RouteCall, history: &History<'_>) -> Result<ExplainTarget, Problem> {
     if let Some(step) = call.arguments.text("step") {
         return Ok(ExplainTarget::named(history, step)?);
     }
@@ -162,7 +162,7 @@ pub(crate) fn target(call: &Call, history: &History<'_>) -> Result<ExplainTarget
 }
 
 /// Every evaluation of steps up to an event, with every value that they read.
-pub(crate) fn explanation(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn explanation(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, timeline| {
         let until = RunState::at_event(history, timeline, call.arguments.number("at"))?.until;
         let target = target(call, history)?;
@@ -180,7 +180,7 @@ pub(crate) fn explanation(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// What a value was made of, or who read it.
-pub(crate) fn chain(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn chain(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let way = match call.arguments.text("way") {
         Some("forward") => ChainDirection::Forward,
         _ => ChainDirection::Back,
@@ -208,7 +208,7 @@ pub(crate) fn chain(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// The names of a run, or the history of one.
-pub(crate) fn names(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn names(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, _| {
         let mut settings = match call.arguments.text("name") {
             Some(name) => of_name(history, name)?,
@@ -231,7 +231,7 @@ pub(crate) fn names(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// What was said between steps and agents.
-pub(crate) fn conversations(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn conversations(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, _| {
         let mut found = Vec::new();
         for told in explain_steps(history, &target(call, history)?)? {
@@ -244,7 +244,7 @@ pub(crate) fn conversations(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// What failed and was not made good.
-pub(crate) fn failures(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn failures(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     open(call, |history, _| {
         let mut found = Vec::new();
         Failures::read(history)?.json(history, |failure| {
@@ -261,7 +261,7 @@ pub(crate) fn failures(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// The runs that steps of a run called.
-pub(crate) fn called(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn called(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let run = run_of(call)?;
     let found = call.project()?.read(run, |reader| {
         reader.run(run)?;
@@ -274,11 +274,11 @@ pub(crate) fn called(call: &Call) -> Result<Answer, Problem> {
     })?;
     let of_run = found.iter().filter(|listed| listed.caller.as_deref() == Some(run.as_str()));
     let runs = Value::sequence(of_run.map(|listed| listed.value(None)));
-    Ok(Answer::json(&Value::record([("run", run.as_str().into()), ("runs", runs)])))
+    Ok(HttpAnswer::json(&Value::record([("run", run.as_str().into()), ("runs", runs)])))
 }
 
 /// The events of a run as they come.
-pub(crate) fn events(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn events(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let run = run_of(call)?;
     // What a browser says that connects again is newer than what it said at first.
     let after = match call.last_event.as_deref() {
@@ -289,5 +289,5 @@ pub(crate) fn events(call: &Call) -> Result<Answer, Problem> {
         Some(_) => return Err(Problem::bad("`Last-Event-ID` is no number of an event")),
     };
     let project = Arc::clone(call.project()?);
-    Ok(Answer::events(call.server.watched.follow(&project, run, after)?))
+    Ok(HttpAnswer::events(call.server.watched.follow(&project, run, after)?))
 }

@@ -3,13 +3,13 @@
 use threadline_inspect::runs::{self, RunChoice, RunDetails, RunPage, RunStatus};
 use threadline_lang::Value;
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::problem::Problem;
 use crate::routes::USUAL_COUNT;
-use crate::server::Call;
+use crate::server::RouteCall;
 
 /// The runs that are asked for, each with what all its events say of it, where they can be read.
-pub(crate) fn read(call: &Call) -> Result<(RunPage, Vec<Option<RunDetails>>), Problem> {
+pub(crate) fn read(call: &RouteCall) -> Result<(RunPage, Vec<Option<RunDetails>>), Problem> {
     let given = &call.arguments;
     let text = |name: &str| given.text(name).map(str::to_owned);
     let choice = RunChoice {
@@ -35,10 +35,10 @@ pub(crate) fn read(call: &Call) -> Result<(RunPage, Vec<Option<RunDetails>>), Pr
     })
 }
 
-pub(crate) fn runs(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn runs(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let (page, details) = read(call)?;
     let runs = page.runs.iter().zip(&details).map(|(listed, details)| listed.value(details.as_ref()));
-    Ok(Answer::json(&Value::record([
+    Ok(HttpAnswer::json(&Value::record([
         ("runs", Value::sequence(runs)),
         ("next", page.next.as_deref().map_or(Value::NULL, Value::from)),
     ])))

@@ -7,10 +7,10 @@ use std::path::Path;
 use threadline_flow::model::{Input, Workflow};
 use threadline_lang::Value;
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::problem::Problem;
 use crate::projects::ServedProject;
-use crate::server::{Call, Server};
+use crate::server::{PageServer, RouteCall};
 
 /// How deep folders are looked into, and how many files at most.
 const DEEPEST: usize = 3;
@@ -30,7 +30,7 @@ pub(crate) struct StartableWorkflow {
 }
 
 /// The workflows of a project, by their files.
-pub(crate) fn all(server: &Server, project: &ServedProject) -> Vec<StartableWorkflow> {
+pub(crate) fn all(server: &PageServer, project: &ServedProject) -> Vec<StartableWorkflow> {
     let root = project.project.root();
     let mut files = BTreeSet::new();
     collect(root, "", DEEPEST, &mut files);
@@ -43,7 +43,7 @@ pub(crate) fn all(server: &Server, project: &ServedProject) -> Vec<StartableWork
 
 /// The workflow with this file; it is one of all.
 pub(crate) fn named(
-    server: &Server,
+    server: &PageServer,
     project: &ServedProject,
     file: &str,
 ) -> Result<StartableWorkflow, Problem> {
@@ -74,7 +74,7 @@ fn collect(root: &Path, folder: &str, depth: usize, files: &mut BTreeSet<String>
     }
 }
 
-pub(crate) fn workflows(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn workflows(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let found = all(&call.server, call.project()?);
     let workflows = found.iter().map(|StartableWorkflow { file, workflow }| {
         Value::record([
@@ -83,7 +83,7 @@ pub(crate) fn workflows(call: &Call) -> Result<Answer, Problem> {
             ("inputs", Value::sequence(workflow.inputs.iter().map(input))),
         ])
     });
-    Ok(Answer::json(&Value::record([("workflows", Value::sequence(workflows))])))
+    Ok(HttpAnswer::json(&Value::record([("workflows", Value::sequence(workflows))])))
 }
 
 fn input(input: &Input) -> Value {

@@ -6,10 +6,10 @@ use askama::Template;
 use hyper::StatusCode;
 
 use super::page;
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::parameters::decoded;
 use crate::problem::Problem;
-use crate::server::{Call, Server};
+use crate::server::{PageServer, RouteCall};
 
 #[derive(Template)]
 #[template(path = "open.html")]
@@ -25,24 +25,24 @@ struct AskPage<'p> {
 }
 
 /// Lets in whoever has the token in the address.
-pub(crate) fn open(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn open(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     Ok(let_in(call, call.arguments.text("token")))
 }
 
 /// Lets in whoever has written the token into the form.
-pub(crate) fn open_with_form(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn open_with_form(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let fields = std::str::from_utf8(&call.body).unwrap_or_default();
     let token = fields.split('&').find_map(|field| field.strip_prefix("token="));
     let token = token.and_then(|token| decoded(token, true));
     Ok(let_in(call, token.as_deref().map(str::trim)))
 }
 
-fn let_in(call: &Call, token: Option<&str>) -> Answer {
+fn let_in(call: &RouteCall, token: Option<&str>) -> HttpAnswer {
     let gate = &call.server.gate;
     match token {
         Some(token) if gate.knows(token) => match page(&OpenPage { base: gate.base() }) {
             Ok(page) => page.cookie(gate.set_cookie()),
-            Err(problem) => Answer::problem(&problem),
+            Err(problem) => HttpAnswer::problem(&problem),
         },
         Some(_) => ask(&call.server, "that is not the token of this server"),
         None => ask(&call.server, ""),
@@ -50,9 +50,9 @@ fn let_in(call: &Call, token: Option<&str>) -> Answer {
 }
 
 /// The page that asks for the token.
-pub(crate) fn ask(server: &Server, why: &str) -> Answer {
+pub(crate) fn ask(server: &PageServer, why: &str) -> HttpAnswer {
     match page(&AskPage { base: server.gate.base(), why }) {
         Ok(page) => page.status(StatusCode::UNAUTHORIZED),
-        Err(problem) => Answer::problem(&problem),
+        Err(problem) => HttpAnswer::problem(&problem),
     }
 }

@@ -7,10 +7,10 @@ pub(crate) mod runs;
 use askama::Template;
 use hyper::StatusCode;
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::assets;
 use crate::problem::Problem;
-use crate::server::{Call, Server};
+use crate::server::{PageServer, RouteCall};
 
 /// What every page has around what it shows.
 pub(crate) struct PageFrame {
@@ -26,7 +26,7 @@ pub(crate) struct PageFrame {
 }
 
 impl PageFrame {
-    pub(crate) fn new(server: &Server, title: impl Into<String>, project: Option<&str>) -> Self {
+    pub(crate) fn new(server: &PageServer, title: impl Into<String>, project: Option<&str>) -> Self {
         Self {
             base: server.gate.base(),
             title: title.into(),
@@ -38,9 +38,9 @@ impl PageFrame {
 }
 
 /// A page of a template.
-pub(crate) fn page(template: &impl Template) -> Result<Answer, Problem> {
+pub(crate) fn page(template: &impl Template) -> Result<HttpAnswer, Problem> {
     let page = template.render();
-    page.map(Answer::html).map_err(|error| {
+    page.map(HttpAnswer::html).map_err(|error| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &format!("the page cannot be made: {error}"))
     })
 }
@@ -53,17 +53,17 @@ struct ProblemPage<'p> {
 }
 
 /// The page that says why there is none.
-pub(crate) fn problem(server: &Server, problem: &Problem) -> Answer {
+pub(crate) fn problem(server: &PageServer, problem: &Problem) -> HttpAnswer {
     let title = problem.status.canonical_reason().unwrap_or_default();
     let frame = PageFrame::new(server, title, None);
     match page(&ProblemPage { frame, problem }) {
         Ok(page) => page.status(problem.status),
-        Err(problem) => Answer::problem(&problem),
+        Err(problem) => HttpAnswer::problem(&problem),
     }
 }
 
-pub(crate) fn asset(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn asset(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let name = call.arguments.text("asset").unwrap_or_default();
     let asset = assets::find(name).ok_or_else(|| Problem::missing("there is no such file"))?;
-    Ok(Answer::asset(asset.kind, asset.content))
+    Ok(HttpAnswer::asset(asset.kind, asset.content))
 }

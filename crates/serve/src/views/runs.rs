@@ -6,11 +6,11 @@ use threadline_inspect::runs::{ListedRun, RunDetails, RunStatus};
 use threadline_lang::diag::words;
 
 use super::{PageFrame, page};
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::api;
 use crate::parameters::encoded;
 use crate::problem::Problem;
-use crate::server::Call;
+use crate::server::RouteCall;
 
 #[derive(Template)]
 #[template(path = "home.html")]
@@ -22,7 +22,7 @@ struct HomePage {
 #[template(path = "runs.html")]
 struct RunsPage {
     frame: PageFrame,
-    rows: Vec<RunRow>,
+    rows: Vec<RunsPageRow>,
     statuses: Vec<(&'static str, bool)>,
     workflow: String,
     text: String,
@@ -32,7 +32,7 @@ struct RunsPage {
 }
 
 /// A run of the list.
-struct RunRow {
+struct RunsPageRow {
     id: String,
     workflow: String,
     status: &'static str,
@@ -46,7 +46,7 @@ struct RunRow {
     items: String,
 }
 
-impl RunRow {
+impl RunsPageRow {
     fn new(listed: &ListedRun, details: Option<&RunDetails>) -> Self {
         let began = listed.began.map(|began| time_text(began.as_millisecond()));
         Self {
@@ -64,15 +64,15 @@ impl RunRow {
 }
 
 /// The page of the only project, or the list of projects.
-pub(crate) fn home(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn home(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let server = &call.server;
     if let [only] = &server.projects[..] {
-        return Ok(Answer::elsewhere(format!("{}/projects/{}/runs", server.gate.base(), only.name)));
+        return Ok(HttpAnswer::elsewhere(format!("{}/projects/{}/runs", server.gate.base(), only.name)));
     }
     page(&HomePage { frame: PageFrame::new(server, "Projects", None) })
 }
 
-pub(crate) fn runs(call: &Call) -> Result<Answer, Problem> {
+pub(crate) fn runs(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let project = call.project()?;
     let (found, details) = api::runs::read(call)?;
     let given = &call.arguments;
@@ -84,7 +84,7 @@ pub(crate) fn runs(call: &Call) -> Result<Answer, Problem> {
             .runs
             .iter()
             .zip(&details)
-            .map(|(run, details)| RunRow::new(run, details.as_ref()))
+            .map(|(run, details)| RunsPageRow::new(run, details.as_ref()))
             .collect(),
         statuses: RunStatus::ALL.map(|known| (known.name(), status.contains(&known.name()))).to_vec(),
         workflow: text("workflow"),
@@ -95,7 +95,7 @@ pub(crate) fn runs(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// The query of the page behind a run, with the same choice.
-fn behind(call: &Call, next: &str) -> String {
+fn behind(call: &RouteCall, next: &str) -> String {
     let given = &call.arguments;
     let mut query: Vec<String> = Vec::new();
     query.extend(given.words("status").iter().map(|status| format!("status={status}")));

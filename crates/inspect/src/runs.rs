@@ -351,6 +351,7 @@ impl ListedRun {
 }
 
 /// What all events of a run together say of it.
+#[derive(Clone)]
 pub struct RunDetails {
     /// How its steps outside of items stand.
     pub steps: StandingCounts,

@@ -1,12 +1,15 @@
 //! The projects that are shown, the readers of their journals, and the runs that were opened last.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use threadline_inspect::history::History;
+use threadline_inspect::run_state::RunState;
+use threadline_inspect::runs::RunDetails;
 use threadline_inspect::timeline::RunTimeline;
 use threadline_runner::project::Project;
-use threadline_store::{JournalReader, RunId, StoreError};
+use threadline_store::{JournalReader, RunId, RunInfo, StoreError};
 
 use crate::problem::Problem;
 
@@ -20,6 +23,12 @@ const KEPT_EVENTS: u64 = 1 << 20;
 /// The most runs that are kept.
 const KEPT_RUNS: usize = 64;
 
+/// A run with no more events than this is read while a list is made; what a longer one says is known a moment later.
+const READ_AT_ONCE: u64 = 20_000;
+
+/// The most runs of which it is kept what their events say.
+const KEPT_DETAILS: usize = 10_000;
+
 /// A project that is shown.
 pub(crate) struct ServedProject {
     /// Its name in paths: that of its folder, of plain letters.
@@ -28,6 +37,16 @@ pub(crate) struct ServedProject {
     /// Readers that nobody uses. Each has a connection of its own, so that requests do not wait for each other.
     readers: Mutex<Vec<JournalReader>>,
     opened: Mutex<Vec<OpenedRun>>,
+    details: Mutex<KnownDetails>,
+}
+
+/// What the events of runs say of them, as far as they were read.
+#[derive(Default)]
+struct KnownDetails {
+    /// By the run: the number of its events then, and what they said.
+    known: HashMap<RunId, (u64, RunDetails)>,
+    /// The runs that are being read.
+    pending: HashSet<RunId>,
 }
 
 /// What happened in a run, as far as it was read.
@@ -55,8 +74,8 @@ impl ServedProject {
                 count += 1;
                 name = format!("{plain}-{count}");
             }
-            let (readers, opened) = (Mutex::default(), Mutex::default());
-            served.push(Arc::new(Self { name, project, readers, opened }));
+            let (readers, opened, details) = (Mutex::default(), Mutex::default(), Mutex::default());
+            served.push(Arc::new(Self { name, project, readers, opened, details }));
         }
         served
     }
@@ -123,6 +142,40 @@ impl ServedProject {
         })
     }
 
+    /// What all events of a run say of it. That of a long run may be what was known a moment before, or nothing yet.
+    pub(crate) fn details(self: &Arc<Self>, reader: &JournalReader, run: &RunInfo) -> Option<RunDetails> {
+        let mut details = locked(&self.details);
+        let known = details.known.get(&run.id);
+        let earlier = match known {
+            Some((events, known)) if *events == run.events => return Some(known.clone()),
+            Some((_, earlier)) => Some(earlier.clone()),
+            None => None,
+        };
+        if run.events > READ_AT_ONCE {
+            if details.pending.insert(run.id.clone()) {
+                let (project, run) = (Arc::clone(self), run.id.clone());
+                tokio::task::spawn_blocking(move || project.read_details(&run));
+            }
+            return earlier;
+        }
+        drop(details);
+        // What is wrong with a run is said where it is opened.
+        let read = RunDetails::read(reader, &run.id).ok()?;
+        locked(&self.details).keep(&run.id, run.events, &read);
+        Some(read)
+    }
+
+    fn read_details(&self, run: &RunId) {
+        let read = self.open(run, |history, timeline| {
+            Ok((timeline.last(), RunDetails::of(history, &RunState::now(timeline))?))
+        });
+        let mut details = locked(&self.details);
+        details.pending.remove(run);
+        if let Ok((events, read)) = read {
+            details.keep(run, events, &read);
+        }
+    }
+
     /// The place of a run among those that were opened. Those that nobody has opened for the longest time make room.
     fn kept(&self, run: &RunId, events: u64) -> Arc<Mutex<Option<RunTimeline>>> {
         let mut opened = locked(&self.opened);
@@ -138,6 +191,15 @@ impl ServedProject {
         let kept = fits.count().max(1);
         opened.truncate(kept);
         timeline
+    }
+}
+
+impl KnownDetails {
+    fn keep(&mut self, run: &RunId, events: u64, details: &RunDetails) {
+        if self.known.len() >= KEPT_DETAILS {
+            self.known.clear();
+        }
+        self.known.insert(run.clone(), (events, details.clone()));
     }
 }
 

@@ -23,14 +23,13 @@ pub(crate) fn read(call: &RouteCall) -> Result<(RunPage, Vec<Option<RunDetails>>
         count: usize::try_from(given.number("count").unwrap_or(USUAL_COUNT)).ok(),
         only: None,
     };
-    call.project()?.try_read(|reader| {
+    let project = call.project()?;
+    project.try_read(|reader| {
         let Some(reader) = reader else {
             return Ok((RunPage { runs: Vec::new(), next: None }, Vec::new()));
         };
         let page = runs::runs(reader, &choice, call.now)?;
-        // What is wrong with a run is said where it is opened.
-        let details = page.runs.iter().map(|listed| RunDetails::read(reader, &listed.run.id).ok());
-        let details = details.collect();
+        let details = page.runs.iter().map(|listed| project.details(reader, &listed.run)).collect();
         Ok((page, details))
     })
 }

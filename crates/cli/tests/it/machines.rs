@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "how much was repeated is a figure to be read")]
 
 mod bundles;
-mod cluster;
+pub(crate) mod cluster;
 mod given;
 mod kept;
 mod kills;

@@ -5,6 +5,7 @@ mod actions;
 mod answers;
 mod gate;
 mod malformed;
+mod proxy;
 mod streams;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -166,6 +167,22 @@ impl Server {
         let reply = self.get(path);
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         reply.json()
+    }
+
+    /// The address that its process listens at, which may not be the one that it prints.
+    fn listens_at(&self) -> String {
+        let sockets = std::fs::read_to_string("/proc/net/tcp").expect("the sockets");
+        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("its files");
+        let links = folder.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+        let own: Vec<String> = links.map(|link| link.to_string_lossy().into_owned()).collect();
+        let listening =
+            sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|parts| {
+                parts.get(3) == Some(&"0A")
+                    && own.contains(&format!("socket:[{}]", parts.get(9).unwrap_or(&"")))
+            });
+        let listening = listening.expect("a socket that listens");
+        let port = listening[1].rsplit(':').next().expect("a port");
+        format!("127.0.0.1:{}", u16::from_str_radix(port, 16).expect("a number"))
     }
 
     /// Ends it, and gives what it said on stderr.

@@ -35,14 +35,14 @@ fn server() -> Option<PathBuf> {
 }
 
 /// The balancer, where it is installed.
-fn haproxy() -> Option<PathBuf> {
+pub(crate) fn haproxy() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     folders.map(|folder| folder.join("haproxy")).find(|program| program.is_file())
 }
 
 /// Waits until something is so.
-pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "not so: {what}");
@@ -51,7 +51,7 @@ pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A port that nobody has, of those that connections are not given by themselves: it may stay unused for a while.
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let mut hash = RandomState::new().build_hasher();
     hash.write_u32(std::process::id());
     let first = u16::try_from(hash.finish() % 10_000).expect("a small number");

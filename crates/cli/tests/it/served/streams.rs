@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::{A_MOMENT, Served, Server};
+use crate::machines::cluster::until;
 use crate::power_loss::Random;
 use crate::support::{PATIENCE, Project, is_long, seed};
 
@@ -22,13 +23,13 @@ const SLOW: &str = "steps:
 ";
 
 /// A client of a stream.
-struct Stream {
+pub(super) struct Stream {
     lines: BufReader<TcpStream>,
 }
 
 /// What a client of a stream sees.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+pub(super) enum Told {
     Event(u64),
     Driven(bool),
     /// Nothing is said for the moment.
@@ -39,10 +40,14 @@ enum Told {
 
 impl Stream {
     fn open(server: &Server, path: &str, last: Option<u64>) -> Option<Self> {
-        let mut stream = TcpStream::connect(&server.host).ok()?;
+        Self::open_as(&server.host, path, &server.token, last)
+    }
+
+    pub(super) fn open_as(host: &str, path: &str, token: &str, last: Option<u64>) -> Option<Self> {
+        let mut stream = TcpStream::connect(host).ok()?;
         let last = last.map_or(String::new(), |last| format!("last-event-id: {last}\r\n"));
-        let (host, bearer) = (&server.host, server.bearer());
-        let head = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: {bearer}\r\n{last}\r\n");
+        let head =
+            format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n{last}\r\n");
         stream.write_all(head.as_bytes()).ok()?;
         let mut lines = BufReader::new(stream);
         let mut line = String::new();
@@ -51,6 +56,17 @@ impl Stream {
         }
         lines.get_ref().set_read_timeout(Some(A_MOMENT)).ok()?;
         Some(Self { lines })
+    }
+
+    /// The next thing that is told, as long as it takes.
+    pub(super) fn wait(&mut self) -> Told {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.next() {
+                Told::Nothing => assert!(Instant::now() < deadline, "nothing is told"),
+                told => return told,
+            }
+        }
     }
 
     /// The next thing that is told.
@@ -91,15 +107,6 @@ fn start_run(project: &Project, file: &str) -> std::process::Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadline"));
     let command = command.args(["run", file]).current_dir(project.path()).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a run starts")
-}
-
-/// Waits until something is so.
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < deadline, "{what} does not come");
-        std::thread::sleep(A_MOMENT);
-    }
 }
 
 #[test]

@@ -704,7 +704,7 @@ pub(crate) enum SchemaKind {
     Continuation,
     /// What `test --format json` prints
     Tests,
-    /// The HTTP API of `serve`, as OpenAPI
+    /// The HTTP API of `serve`, as `OpenAPI` describes one
     Openapi,
 }
 

@@ -345,10 +345,10 @@ impl<'t> RunState<'t> {
 
     /// What ran does not run any more: the run was stopped, or goes on after a crash.
     fn cut_off(&mut self) {
-        for (place, at) in (0..).zip(0..self.states.len()) {
-            if matches!(self.states[at].standing, Standing::Running) {
-                self.stand(place, Standing::Interrupted);
-            }
+        let running = (0..).zip(&self.states).filter(|(_, state)| state.standing == Standing::Running);
+        let running: Vec<PlaceNumber> = running.map(|(place, _)| place).collect();
+        for place in running {
+            self.stand(place, Standing::Interrupted);
         }
     }
 

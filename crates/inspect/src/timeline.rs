@@ -1,7 +1,8 @@
 //! What happened in a run, as little of each event as its state at any time follows from: what, when, and to which
 //! execution. A million events take some dozens of megabytes, and a run that goes on is read on.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use threadline_engine::event::{Address, ERROR, Event, EventKind, Millis, Seq, Status};
@@ -17,7 +18,7 @@ pub struct RunTimeline {
     pub(crate) plan: Arc<Plan>,
     run: RunId,
     pub(crate) places: Vec<TimelinePlace>,
-    known: BTreeMap<Box<str>, PlaceNumber>,
+    known: HashMap<Box<str>, PlaceNumber, BuildHasherDefault<DefaultHasher>>,
     pub(crate) events: Vec<TimelineEvent>,
 }
 
@@ -126,7 +127,7 @@ impl RunTimeline {
             plan: Arc::clone(plan),
             run: run.clone(),
             places: Vec::new(),
-            known: BTreeMap::new(),
+            known: HashMap::default(),
             events: Vec::new(),
         };
         timeline.read_on(reader)?;

@@ -112,7 +112,7 @@ impl Gate {
         // Whoever follows the address that was printed may come from anywhere; the token is in it.
         let site = only(headers, &SEC_FETCH_SITE)?.unwrap_or("none");
         let is_ours = matches!(site, "same-origin" | "none");
-        if !is_ours && !(is_entry && method == Method::GET) {
+        if !(is_ours || is_entry && method == Method::GET) {
             return Err(Refusal::ForeignOrigin);
         }
         if is_entry || self.has_bearer(headers)? {

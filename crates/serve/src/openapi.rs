@@ -1,4 +1,4 @@
-//! The description of the API as OpenAPI 3.1, made of the table of routes.
+//! The description of the API as `OpenAPI` 3.1, made of the table of routes.
 
 mod answer_schemas;
 

@@ -177,7 +177,6 @@ impl RouteParameter {
             ParameterKind::Text if text.len() > LONGEST_TEXT => {
                 return Err(format!("`{name}` has at most {LONGEST_TEXT} bytes"));
             }
-            ParameterKind::Text => GivenArgument::Text(text.to_owned()),
             ParameterKind::Number(least, most) => {
                 let expected = || format!("`{name}` is a number from {least} to {most}");
                 // A number is digits and nothing else, so that there is one way to write it.
@@ -201,7 +200,9 @@ impl RouteParameter {
             ParameterKind::Run => {
                 GivenArgument::Run(RunId::new(text).map_err(|_| "there is no such run".to_owned())?)
             }
-            ParameterKind::Project | ParameterKind::Asset => GivenArgument::Text(text.to_owned()),
+            ParameterKind::Text | ParameterKind::Project | ParameterKind::Asset => {
+                GivenArgument::Text(text.to_owned())
+            }
         })
     }
 }

@@ -8,6 +8,7 @@ mod malformed;
 mod proxy;
 mod streams;
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
@@ -36,6 +37,9 @@ steps:
 const PART: &str = "inputs: {text: {type: text}}
 steps: [{id: say, shell: 'echo ${inputs.text}'}]
 ";
+
+/// The path of the routes of a project.
+const RUNS: &str = "/api/projects/project/runs";
 
 /// A project with runs, and a server of it.
 struct Served {
@@ -134,10 +138,10 @@ impl Server {
     fn request(&self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         for (name, value) in fields {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(head, "{name}: {value}\r\n");
         }
         if !body.is_empty() || method == "POST" {
-            head.push_str(&format!("content-length: {}\r\n", body.len()));
+            let _ = write!(head, "content-length: {}\r\n", body.len());
         }
         head.push_str("\r\n");
         let answer = self.send(&[head.as_bytes(), body].concat(), false);
@@ -220,18 +224,13 @@ impl Served {
         Self { project, server }
     }
 
-    /// The path of the routes of a project.
-    fn runs(&self) -> String {
-        "/api/projects/project/runs".to_owned()
-    }
-
     /// The path of the routes of the last run that somebody started.
     fn run(&self) -> String {
-        format!("{}/{}", self.runs(), self.last())
+        format!("{RUNS}/{}", self.last())
     }
 
     fn last(&self) -> String {
-        let runs = self.server.json(&format!("{}?count=1", self.runs()));
+        let runs = self.server.json(&format!("{RUNS}?count=1"));
         runs["runs"][0]["run"].as_str().expect("a run").to_owned()
     }
 

@@ -14,10 +14,12 @@ use crate::openapi;
 use crate::problem::Problem;
 use crate::server::RouteCall;
 
+#[expect(clippy::unnecessary_wraps, reason = "all handlers have one type")]
 pub(crate) fn description(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     Ok(HttpAnswer::json(&openapi::described(&call.server.schemas, &call.server.gate.base())))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all handlers have one type")]
 pub(crate) fn projects(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     let projects = call.server.projects.iter().map(|project| {
         Value::record([("project", project.name.as_str().into()), ("folder", project.folder().into())])

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use super::{A_MOMENT, Served};
+use super::{A_MOMENT, RUNS, Served};
 use crate::support::PATIENCE;
 
 /// Waits until a run stands in some way.
 fn wait_for(served: &Served, run: &str, status: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let found = served.server.json(&format!("{}/{run}", served.runs()))["status"].clone();
+        let found = served.server.json(&format!("{}/{run}", RUNS))["status"].clone();
         if found == status {
             return;
         }
@@ -19,7 +19,7 @@ fn wait_for(served: &Served, run: &str, status: &str) {
 }
 
 fn start(served: &Served, body: &serde_json::Value) -> String {
-    let reply = served.server.post(&served.runs(), &body.to_string());
+    let reply = served.server.post(RUNS, &body.to_string());
     assert_eq!(reply.status, 202, "{}", reply.text());
     reply.json()["run"].as_str().expect("an id").to_owned()
 }
@@ -44,7 +44,7 @@ fn a_workflow_is_started_with_inputs_of_either_form() {
     ] {
         let run = start(&served, &body);
         wait_for(&served, &run, "completed");
-        let names = served.server.json(&format!("{}/{run}/names?name=inputs.text", served.runs()));
+        let names = served.server.json(&format!("{}/{run}/names?name=inputs.text", RUNS));
         assert_eq!(names["names"][0]["value"], hostile);
     }
     assert_eq!(served.project.read("canary"), None);
@@ -68,7 +68,7 @@ fn what_cannot_be_started_says_why() {
         ("{", 400, "not JSON"),
         ("", 400, "`workflow` is"),
     ] {
-        let reply = served.server.post(&served.runs(), body);
+        let reply = served.server.post(RUNS, body);
         assert_eq!(reply.status, status, "{body}: {}", reply.text());
         assert!(reply.text().contains(said), "{body}: {}", reply.text());
     }
@@ -82,7 +82,7 @@ fn a_run_is_stopped_and_resumed() {
     served.project.write("wait.yaml", work.as_bytes());
     let run = start(&served, &serde_json::json!({"workflow": "wait.yaml"}));
     wait_for(&served, &run, "running");
-    let path = format!("{}/{run}", served.runs());
+    let path = format!("{}/{run}", RUNS);
     assert_eq!(served.server.post(&format!("{path}/stop"), r#"{"now": true}"#).status, 202);
     wait_for(&served, &run, "paused");
     let again = served.server.post(&format!("{path}/stop"), "{}");
@@ -101,7 +101,7 @@ fn failed_items_are_run_again() {
     let run = start(&served, &serde_json::json!({"workflow": "items.yaml"}));
     wait_for(&served, &run, "failed");
     served.project.write("mended", b"");
-    let reply = served.server.post(&format!("{}/{run}/resume", served.runs()), r#"{"failed": true}"#);
+    let reply = served.server.post(&format!("{}/{run}/resume", RUNS), r#"{"failed": true}"#);
     assert_eq!(reply.status, 202, "{}", reply.text());
     wait_for(&served, &run, "completed");
     assert_eq!(served.project.read("tries").map(|tries| tries.matches('2').count()), Some(2));
@@ -123,7 +123,7 @@ fn a_run_outlives_the_server_that_started_it() {
 fn a_server_that_only_shows_changes_nothing() {
     let served = Served::new(&["--read-only"]);
     let before = served.store();
-    for path in [served.runs(), format!("{}/stop", served.run()), format!("{}/resume", served.run())] {
+    for path in [RUNS.to_owned(), format!("{}/stop", served.run()), format!("{}/resume", served.run())] {
         let reply = served.server.post(&path, r#"{"workflow": "part.yaml", "inputs": {"text": "x"}}"#);
         assert_eq!(reply.status, 403, "{path}");
         assert!(reply.text().contains("--read-only"), "{}", reply.text());

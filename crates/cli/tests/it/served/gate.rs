@@ -1,7 +1,7 @@
 //! Nobody is let in who does not know the token, whose request is meant for another host, or who comes from another site:
 //! on every route. Two servers of another program were found to forget one of these on some routes.
 
-use super::{Reply, Served, Server, routes};
+use super::{RUNS, Reply, Served, Server, routes};
 
 /// Asserts that a reply refuses and says nothing of any run.
 fn is_refusal(name: &str, reply: &Reply, expected: u16) -> Option<String> {
@@ -23,11 +23,11 @@ struct Attempt<'a> {
 #[test]
 fn every_route_refuses_whoever_is_not_meant() {
     let served = Served::new(&[]);
-    let server = &served.server;
+    let client = &served.server;
     let (run, before) = (served.last(), served.store());
-    let (host, bearer) = (server.host.as_str(), server.bearer());
+    let (host, bearer) = (client.host.as_str(), client.bearer());
     let known = ("authorization", bearer.as_str());
-    let cookie = cookie_of(server);
+    let cookie = cookie_of(client);
     let (port, own) = (host.rsplit(':').next().expect("a port"), format!("http://{host}"));
     let (rebound, other_port) = (format!("evil.example:{port}"), format!("http://127.0.0.1:1{port}"));
     let right = ("host", host);
@@ -93,17 +93,17 @@ fn every_route_refuses_whoever_is_not_meant() {
     for route in routes() {
         let path = route.path_of(&run);
         for Attempt { name, fields, expected } in &attempts {
-            let reply = server.request(&route.method, &path, fields, b"");
+            let reply = client.request(&route.method, &path, fields, b"");
             failures.extend(is_refusal(&format!("{}, {name}", route.name()), &reply, *expected));
         }
         // Below the segment of the browser, only the cookie counts.
-        let below = format!("{}{path}", server.base);
-        let reply = server.request(&route.method, &below, &[right, json, ("cookie", "threadline=0")], b"");
+        let below = format!("{}{path}", client.base);
+        let reply = client.request(&route.method, &below, &[right, json, ("cookie", "threadline=0")], b"");
         let expected = if route.is_entry() && route.method == "POST" { 415 } else { 401 };
         failures.extend(is_refusal(&format!("{}, a wrong cookie", route.name()), &reply, expected));
         if route.method == "POST" && !route.is_entry() {
             let fields = [right, json, ("cookie", cookie.as_str())];
-            let reply = server.request("POST", &below, &fields, b"{}");
+            let reply = client.request("POST", &below, &fields, b"{}");
             failures.extend(is_refusal(&format!("{}, without its origin", route.name()), &reply, 403));
         }
     }
@@ -112,61 +112,61 @@ fn every_route_refuses_whoever_is_not_meant() {
 }
 
 /// The cookie that a browser is given.
-fn cookie_of(server: &Server) -> String {
-    let path = format!("{}/open?token={}", server.base, server.token);
+fn cookie_of(client: &Server) -> String {
+    let path = format!("{}/open?token={}", client.base, client.token);
     // Somebody follows the address that was printed, wherever it was found.
-    let fields = [("host", server.host.as_str()), ("sec-fetch-site", "cross-site")];
-    let reply = server.request("GET", &path, &fields, b"");
+    let fields = [("host", client.host.as_str()), ("sec-fetch-site", "cross-site")];
+    let reply = client.request("GET", &path, &fields, b"");
     assert_eq!(reply.status, 200, "{}", reply.text());
     let cookie = reply.field("set-cookie").expect("a cookie");
-    for part in ["HttpOnly", "SameSite=Strict", &format!("Path={}/", server.base)] {
+    for part in ["HttpOnly", "SameSite=Strict", &format!("Path={}/", client.base)] {
         assert!(cookie.split("; ").any(|known| known == part), "{part} in {cookie}");
     }
-    assert!(!cookie.contains(&server.token) && !cookie.contains("Domain"), "{cookie}");
+    assert!(!cookie.contains(&client.token) && !cookie.contains("Domain"), "{cookie}");
     cookie.split(';').next().expect("a value").to_owned()
 }
 
 #[test]
 fn a_browser_is_let_in_by_the_printed_address_and_by_the_form() {
     let served = Served::new(&[]);
-    let server = &served.server;
-    let (host, cookie) = (("host", server.host.as_str()), cookie_of(server));
-    let page = format!("{}/projects/project/runs", server.base);
+    let client = &served.server;
+    let (host, cookie) = (("host", client.host.as_str()), cookie_of(client));
+    let page = format!("{}/projects/project/runs", client.base);
     let reply =
-        server.request("GET", &page, &[host, ("cookie", &cookie), ("sec-fetch-site", "same-origin")], b"");
+        client.request("GET", &page, &[host, ("cookie", &cookie), ("sec-fetch-site", "same-origin")], b"");
     assert_eq!(reply.status, 200);
     assert!(reply.text().contains("work.yaml") || reply.text().contains("work"), "{}", reply.text());
     // Whoever has no cookie is asked for the token, and gets in with it.
-    let asked = server.request("GET", &page, &[host], b"");
+    let asked = client.request("GET", &page, &[host], b"");
     assert_eq!(asked.status, 401);
     assert!(asked.text().contains("<form method=\"post\""), "{}", asked.text());
-    let origin = format!("http://{}", server.host);
+    let origin = format!("http://{}", client.host);
     let form = [host, ("origin", origin.as_str()), ("content-type", "application/x-www-form-urlencoded")];
-    let open = format!("{}/open", server.base);
-    let opened = server.request("POST", &open, &form, format!("token={}", server.token).as_bytes());
+    let open = format!("{}/open", client.base);
+    let opened = client.request("POST", &open, &form, format!("token={}", client.token).as_bytes());
     assert_eq!(opened.status, 200);
     assert!(opened.field("set-cookie").expect("a cookie").starts_with(&cookie));
     for body in ["token=wrong", "token=", "", "tok=a", "token=%ff%fe"] {
-        assert_eq!(server.request("POST", &open, &form, body.as_bytes()).status, 401, "{body}");
+        assert_eq!(client.request("POST", &open, &form, body.as_bytes()).status, 401, "{body}");
     }
-    let wrong = server.request("GET", &format!("{open}?token=0123"), &[host], b"");
+    let wrong = client.request("GET", &format!("{open}?token=0123"), &[host], b"");
     assert_eq!((wrong.status, wrong.field("set-cookie")), (401, None));
     // The segment is not told to anybody who does not know it.
-    let stranger = server.request("GET", "/", &[host], b"");
-    assert!(!stranger.text().contains(&server.base) && !stranger.head.contains(&server.base));
+    let stranger = client.request("GET", "/", &[host], b"");
+    assert!(!stranger.text().contains(&client.base) && !stranger.head.contains(&client.base));
 }
 
 #[test]
 fn wrong_methods_and_sizes_are_refused_on_every_route() {
     let served = Served::new(&[]);
-    let server = &served.server;
+    let client = &served.server;
     let (run, before) = (served.last(), served.store());
-    let (host, bearer) = (("host", server.host.as_str()), server.bearer());
+    let (host, bearer) = (("host", client.host.as_str()), client.bearer());
     let known = ("authorization", bearer.as_str());
     let large = vec![b'x'; (1 << 20) + 1];
     let routes = routes();
     for route in &routes {
-        let path = format!("{}{}", server.base, route.path_of(&run));
+        let path = format!("{}{}", client.base, route.path_of(&run));
         let there: Vec<&str> = routes
             .iter()
             .filter(|other| other.path == route.path)
@@ -177,32 +177,32 @@ fn wrong_methods_and_sizes_are_refused_on_every_route() {
             if there.contains(&method) {
                 continue;
             }
-            let reply = server.request(method, &path, &[host, known], b"");
+            let reply = client.request(method, &path, &[host, known], b"");
             assert_eq!(reply.status, 405, "{method} {path}");
             assert_eq!(reply.field("allow").as_deref(), Some(there.join(", ").as_str()), "{method} {path}");
         }
         let kind = if route.is_entry() { "application/x-www-form-urlencoded" } else { "application/json" };
-        let with_body = server.request(&route.method, &path, &[host, known, ("content-type", kind)], &large);
+        let with_body = client.request(&route.method, &path, &[host, known, ("content-type", kind)], &large);
         let expected = if route.method == "POST" { 413 } else { 400 };
         assert_eq!(with_body.status, expected, "{}: a large body", route.name());
         if route.method == "POST" {
             let untyped =
-                server.request("POST", &path, &[host, known, ("content-type", "text/plain")], b"{}");
+                client.request("POST", &path, &[host, known, ("content-type", "text/plain")], b"{}");
             assert_eq!(untyped.status, 415, "{}: a body that a form could send", route.name());
         }
         let query = format!("{path}?text={}", "x".repeat(9_000));
-        let long = server.request(&route.method, &query, &[host, known, ("content-type", kind)], b"");
+        let long = client.request(&route.method, &query, &[host, known, ("content-type", kind)], b"");
         assert_eq!(long.status, 400, "{}: a long query", route.name());
-        let huge = server.request(&route.method, &path, &[host, known, ("x", &"x".repeat(100_000))], b"");
+        let huge = client.request(&route.method, &path, &[host, known, ("x", &"x".repeat(100_000))], b"");
         assert_eq!(huge.status, 431, "{}: a large head", route.name());
         let many: Vec<(&str, &str)> = [host, known].into_iter().chain([("x", "y"); 100]).collect();
         assert_eq!(
-            server.request(&route.method, &path, &many, b"").status,
+            client.request(&route.method, &path, &many, b"").status,
             431,
             "{}: many fields",
             route.name()
         );
-        let unknown = server.request(&route.method, &format!("{path}?nonsense=1"), &[host, known], b"");
+        let unknown = client.request(&route.method, &format!("{path}?nonsense=1"), &[host, known], b"");
         assert_eq!(unknown.status, 400, "{}: an unknown parameter", route.name());
     }
     assert_eq!(served.store(), before, "nothing was changed");
@@ -237,7 +237,7 @@ fn events_are_told_to_nobody_without_the_token() {
 #[test]
 fn ids_and_names_never_become_paths() {
     let served = Served::new(&[]);
-    let server = &served.server;
+    let client = &served.server;
     let outside = served.project.path().parent().expect("a folder above").join("precious");
     std::fs::write(&outside, "canary-from-outside").expect("a file");
     let before = served.store();
@@ -271,7 +271,7 @@ fn ids_and_names_never_become_paths() {
             for name in names {
                 let path = route.path.replace(&own, name).replace("{project}", "project");
                 let path = path.replace("{run}", &served.last()).replace("{asset}", "style.css");
-                let reply = if route.method == "POST" { server.post(&path, "{}") } else { server.get(&path) };
+                let reply = if route.method == "POST" { client.post(&path, "{}") } else { client.get(&path) };
                 let is_refused = matches!(reply.status, 400 | 404 | 405);
                 assert!(is_refused, "{} {path}: {}\n{}", route.method, reply.status, reply.text());
                 assert!(!reply.text().contains("canary"), "{path}");
@@ -281,7 +281,7 @@ fn ids_and_names_never_become_paths() {
     for file in ["../precious", "/etc/passwd", "..", "", "work.yaml/../work.yaml", "./work.yaml", "precious"]
     {
         let body = serde_json::json!({"workflow": file}).to_string();
-        let reply = server.post(&served.runs(), &body);
+        let reply = client.post(RUNS, &body);
         assert_eq!(reply.status, 404, "{file}: {}", reply.text());
     }
     assert_eq!(std::fs::read_to_string(&outside).expect("it is there"), "canary-from-outside");

@@ -65,15 +65,15 @@ const PIECES: &[&[u8]] = &[
 #[test]
 fn ten_thousand_broken_requests_change_nothing() {
     let served = Served::new(&[]);
-    let server = &served.server;
+    let client = &served.server;
     let (run, before) = (served.last(), served.store());
-    let sound = server.json(&served.run());
+    let sound = client.json(&served.run());
     let mut random = Random(seed());
     let routes = routes();
     let count = if is_long() { LONG } else { SHORT };
     for number in 0..count {
         let route = &routes[random.below(routes.len())];
-        let mut bytes = request(&mut random, &route.method, &route.path_of(&run), server);
+        let mut bytes = request(&mut random, &route.method, &route.path_of(&run), client);
         for _ in 0..=random.below(4) {
             broken(&mut random, &mut bytes);
         }
@@ -81,22 +81,22 @@ fn ten_thousand_broken_requests_change_nothing() {
         if route.streams() && bytes.windows(16).any(|part| part == b"HTTP/1.1\r\nhost: 1") {
             continue;
         }
-        let answer = server.send(&bytes, true);
+        let answer = client.send(&bytes, true);
         if let Some(reply) = Reply::read(&answer) {
             assert!(reply.status < 500, "request {number}: {bytes:?}\n{}", String::from_utf8_lossy(&answer));
         }
     }
-    assert_eq!(server.json(&served.run())["events"], sound["events"]);
+    assert_eq!(client.json(&served.run())["events"], sound["events"]);
     assert_eq!(served.store(), before, "nothing was changed");
     let said = served.server.end();
     assert!(!said.contains("panicked"), "{said}");
 }
 
 /// A request as it should be.
-fn request(random: &mut Random, method: &str, path: &str, server: &super::Server) -> Vec<u8> {
-    let base = if random.below(2) == 0 { "" } else { server.base.as_str() };
+fn request(random: &mut Random, method: &str, path: &str, client: &super::Server) -> Vec<u8> {
+    let base = if random.below(2) == 0 { "" } else { client.base.as_str() };
     let query = ["", "?at=3", "?count=2&after=1", "?text=a%20b", "?step=greet", "?token=0"][random.below(6)];
-    let (host, bearer) = (&server.host, server.bearer());
+    let (host, bearer) = (&client.host, client.bearer());
     let mut text =
         format!("{method} {base}{path}{query} HTTP/1.1\r\nhost: {host}\r\nauthorization: {bearer}\r\n");
     text.push_str("connection: close\r\n\r\n");

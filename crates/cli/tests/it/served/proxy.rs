@@ -1,4 +1,4 @@
-//! The page behind HAProxy, as the reference configures it.
+//! The page behind `HAProxy`, as the reference configures it.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use super::{A_MOMENT, Reply, Served, Server};
 use crate::machines::cluster::{free_port, haproxy};
 use crate::support::PATIENCE;
 
-/// HAProxy, which ends with the test.
+/// `HAProxy`, which ends with the test.
 struct Proxy(Child);
 
 impl Drop for Proxy {
@@ -56,21 +56,21 @@ fn a_proxy_may_stand_before_the_page() {
         std::thread::sleep(A_MOMENT);
     }
     served.server = behind;
-    let (server, run) = (&served.server, "/runs/api/projects/project/runs");
+    let (client, run) = (&served.server, "/runs/api/projects/project/runs");
     let bearer = format!("Bearer {token}");
     let ask = |path: &str, fields: &[(&str, &str)]| -> Reply {
-        let known = [("host", server.host.as_str()), ("authorization", bearer.as_str())];
-        server.request("GET", path, &[&known, fields].concat(), b"")
+        let known = [("host", client.host.as_str()), ("authorization", bearer.as_str())];
+        client.request("GET", path, &[&known, fields].concat(), b"")
     };
     let listed = ask(run, &[]);
     assert_eq!(listed.status, 200, "{}", listed.text());
     let id = listed.json()["runs"][0]["run"].as_str().expect("a run").to_owned();
-    let origin = format!("http://{}", server.host);
+    let origin = format!("http://{}", client.host);
     assert_eq!(ask(run, &[("origin", &origin)]).status, 200);
     assert_eq!(ask(run, &[("origin", &format!("http://{own}"))]).status, 403, "the origin behind the proxy");
-    let stranger = server.request("GET", run, &[("host", &server.host)], b"");
+    let stranger = client.request("GET", run, &[("host", &client.host)], b"");
     assert_eq!(stranger.status, 401);
-    let elsewhere = server.request("GET", run, &[("host", "evil.example"), ("authorization", &bearer)], b"");
+    let elsewhere = client.request("GET", run, &[("host", "evil.example"), ("authorization", &bearer)], b"");
     assert_eq!(elsewhere.status, 421);
     let page = ask("/runs/", &[]);
     assert_eq!(page.status, 303);
@@ -78,7 +78,7 @@ fn a_proxy_may_stand_before_the_page() {
     assert!(place.starts_with("/runs/") && place.ends_with("/projects/project/runs"), "{place}");
     assert!(ask(&place, &[]).text().contains(&id));
     let mut stream =
-        super::streams::Stream::open_as(&server.host, &format!("{run}/{id}/events"), &token, Some(1))
+        super::streams::Stream::open_as(&client.host, &format!("{run}/{id}/events"), &token, Some(1))
             .expect("a stream");
     assert_eq!(stream.wait(), super::streams::Told::Event(2), "events are not kept back");
 }

@@ -9,7 +9,7 @@ use crate::support::PATIENCE;
 fn wait_for(served: &Served, run: &str, status: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let found = served.server.json(&format!("{}/{run}", RUNS))["status"].clone();
+        let found = served.server.json(&format!("{RUNS}/{run}"))["status"].clone();
         if found == status {
             return;
         }
@@ -44,7 +44,7 @@ fn a_workflow_is_started_with_inputs_of_either_form() {
     ] {
         let run = start(&served, &body);
         wait_for(&served, &run, "completed");
-        let names = served.server.json(&format!("{}/{run}/names?name=inputs.text", RUNS));
+        let names = served.server.json(&format!("{RUNS}/{run}/names?name=inputs.text"));
         assert_eq!(names["names"][0]["value"], hostile);
     }
     assert_eq!(served.project.read("canary"), None);
@@ -82,7 +82,7 @@ fn a_run_is_stopped_and_resumed() {
     served.project.write("wait.yaml", work.as_bytes());
     let run = start(&served, &serde_json::json!({"workflow": "wait.yaml"}));
     wait_for(&served, &run, "running");
-    let path = format!("{}/{run}", RUNS);
+    let path = format!("{RUNS}/{run}");
     assert_eq!(served.server.post(&format!("{path}/stop"), r#"{"now": true}"#).status, 202);
     wait_for(&served, &run, "paused");
     let again = served.server.post(&format!("{path}/stop"), "{}");
@@ -101,7 +101,7 @@ fn failed_items_are_run_again() {
     let run = start(&served, &serde_json::json!({"workflow": "items.yaml"}));
     wait_for(&served, &run, "failed");
     served.project.write("mended", b"");
-    let reply = served.server.post(&format!("{}/{run}/resume", RUNS), r#"{"failed": true}"#);
+    let reply = served.server.post(&format!("{RUNS}/{run}/resume"), r#"{"failed": true}"#);
     assert_eq!(reply.status, 202, "{}", reply.text());
     wait_for(&served, &run, "completed");
     assert_eq!(served.project.read("tries").map(|tries| tries.matches('2').count()), Some(2));

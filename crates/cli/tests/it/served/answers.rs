@@ -166,7 +166,7 @@ fn lists_go_on_where_they_ended() {
     for _ in 0..4 {
         assert_eq!(served.project.run(&["run", "part.yaml", "--input", "text=x"], b"").exit, 0);
     }
-    let all = served.server.json(&format!("{}?called=true", RUNS));
+    let all = served.server.json(&format!("{RUNS}?called=true"));
     let ids = |page: &serde_json::Value| -> Vec<String> {
         let runs = page["runs"].as_array().expect("runs").iter();
         runs.map(|run| run["run"].as_str().expect("an id").to_owned()).collect()
@@ -175,15 +175,15 @@ fn lists_go_on_where_they_ended() {
     for query in ["called=true&", ""] {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
-            let page = served.server.json(&format!("{}?{query}count=2{after}", RUNS));
+            let page = served.server.json(&format!("{RUNS}?{query}count=2{after}"));
             found.extend(ids(&page));
             let Some(next) = page["next"].as_str() else { break };
             after = format!("&after={next}");
         }
-        let expected = ids(&served.server.json(&format!("{}?{query}", RUNS)));
+        let expected = ids(&served.server.json(&format!("{RUNS}?{query}")));
         assert_eq!(found, expected);
     }
-    let chosen = |query: &str| ids(&served.server.json(&format!("{}?{query}", RUNS))).len();
+    let chosen = |query: &str| ids(&served.server.json(&format!("{RUNS}?{query}"))).len();
     assert_eq!((chosen("workflow=part"), chosen("text=WORK"), chosen("status=failed")), (4, 1, 0));
     assert_eq!(
         (chosen("status=completed,failed&workflow=part.yaml"), chosen("since=1h"), chosen("until=1h")),

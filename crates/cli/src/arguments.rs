@@ -102,6 +102,7 @@ impl CliCommand {
             | Self::Show(_)
             | Self::Logs(_)
             | Self::Explain(_)
+            | Self::Diff(_)
             | Self::Vars(_)
             | Self::Worker(_)
             | Self::Serve(_)
@@ -153,6 +154,9 @@ pub(crate) enum CliCommand {
     /// Explain what a step read, where it came from, and why the step ran or not
     #[command(after_help = EXAMPLE_EXPLAIN)]
     Explain(ExplainArguments),
+    /// Compare two runs of a workflow, and say why they differ
+    #[command(after_help = EXAMPLE_DIFF)]
+    Diff(DiffArguments),
     /// List the names of a run, or the history of one name
     #[command(after_help = EXAMPLE_VARS)]
     Vars(VarsArguments),
@@ -322,6 +326,19 @@ Exit codes:
   1    the step was not evaluated
   2    wrong usage
   3    no such run or step";
+const EXAMPLE_DIFF: &str = "\
+Examples:
+  threadline diff 5wrgarz7 t5xwqyg2
+  threadline diff last
+
+The first value that differs comes first, with the chain behind it, then every other difference with its
+reason. Times, durations and ids are no differences.
+
+Exit codes:
+  0    nothing differs
+  1    something differs
+  2    wrong usage
+  3    no such run, or the runs have no common step";
 const EXAMPLE_COMPLETIONS: &str = "\
 Examples:
   echo 'source <(threadline completions bash)' >> ~/.bashrc
@@ -688,6 +705,8 @@ pub(crate) enum SchemaKind {
     Conversations,
     /// What `explain --back --json` and `explain --forward --json` print
     Chain,
+    /// What `diff --json` prints
+    Diff,
     /// What `vars --json` prints
     Names,
     /// What `preview --json` prints
@@ -907,6 +926,22 @@ pub(crate) struct ExplainArguments {
     /// The step, optionally with a field: `build`, `build.shell`, `build[3].env.NAME`
     #[arg(value_name = "STEP[.FIELD]", add = ArgValueCompleter::new(completion::steps))]
     pub(crate) step: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct DiffArguments {
+    /// Do not shorten values, and show every item
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print a JSON object, with full values
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The folder of the project that has the runs
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The runs: their ids, prefixes of them, or `last`; a single one is compared with the run of the same workflow before it
+    #[arg(value_name = "RUN", num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::runs))]
+    pub(crate) runs: Vec<String>,
 }
 
 #[derive(Args)]

@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         arguments::CliCommand::Runs(runs) => commands::runs::runs(runs),
         arguments::CliCommand::Show(show) => commands::show::show(show),
         arguments::CliCommand::Explain(explain) => commands::explain::explain(explain),
+        arguments::CliCommand::Diff(diff) => commands::diff::diff(diff),
         arguments::CliCommand::Vars(vars) => commands::vars::vars(vars),
         arguments::CliCommand::Stop(stop) => commands::stop::stop(stop),
         arguments::CliCommand::Attach(attach) => commands::attach::attach(attach),

@@ -5,6 +5,7 @@
 //! - [`target`]: the names of steps, as people write them.
 //! - [`explanation`]: what a step saw, evaluated again; [`explanation_json`]: the same as JSON.
 //! - [`chain`]: a value followed back to what made it, and forward to all that read it.
+//! - [`diff`]: two runs of a workflow, value by value, and why they differ.
 //! - [`names`]: the names of a run, and who set them.
 //! - [`conversation`]: what was said between a step and an agent.
 //! - [`logs`]: what programs and agents printed.
@@ -19,6 +20,7 @@
 
 pub mod chain;
 pub mod conversation;
+pub mod diff;
 pub mod error;
 pub mod explanation;
 pub mod explanation_json;

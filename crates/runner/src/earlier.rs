@@ -117,7 +117,7 @@ impl ItemPairings {
 }
 
 /// Which items of two lists are the same.
-struct ItemPairing {
+pub struct ItemPairing {
     /// Whether all are.
     is_same: bool,
     earlier: BTreeMap<u64, u64>,
@@ -466,7 +466,7 @@ impl<'s> EarlierRun<'s> {
 
 impl ItemPairing {
     /// Items are the same that have the same value: at the same index where they can, else in their order.
-    fn new(reader: &JournalReader, now: &Listed, then: &Listed) -> Result<Self, JournalError> {
+    pub fn new(reader: &JournalReader, now: &Listed, then: &Listed) -> Result<Self, JournalError> {
         let (now, then) = (StoredItems::open(reader, now)?, StoredItems::open(reader, then)?);
         if now.is_stored_as(&then) {
             return Ok(Self { is_same: true, earlier: BTreeMap::new() });
@@ -491,7 +491,13 @@ impl ItemPairing {
         Ok(Self { is_same: false, earlier })
     }
 
-    fn earlier(&self, index: u64) -> Option<u64> {
+    /// Whether both lists are the same.
+    pub fn is_same(&self) -> bool {
+        self.is_same
+    }
+
+    /// The index in the earlier list of an item of the later one.
+    pub fn earlier(&self, index: u64) -> Option<u64> {
         if self.is_same { Some(index) } else { self.earlier.get(&index).copied() }
     }
 }

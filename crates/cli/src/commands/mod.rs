@@ -7,6 +7,7 @@ mod ci_report;
 pub(crate) mod clean;
 pub(crate) mod continued;
 mod conversation;
+pub(crate) mod diff;
 pub(crate) mod elsewhere;
 pub(crate) mod expect;
 pub(crate) mod explain;

@@ -6,6 +6,7 @@ use threadline_lang::{Type, Value};
 use threadline_store::wire;
 
 use super::schema::{SchemaProperties, an_object, any, described, listed, one_of, or_null, typed, words};
+use threadline_inspect::diff::{CauseKind, ChangedPart};
 use threadline_inspect::run_state::Standing;
 use threadline_inspect::runs::RunStatus;
 
@@ -676,6 +677,133 @@ pub(super) fn chain() -> Value {
     ];
     let body = an_object(properties, &["run", "chain", "nodes", "edges"], false);
     described("What `explain --back --json` and `explain --forward --json` print", &body)
+}
+
+pub(super) fn diff() -> Value {
+    let run = || {
+        let fields = vec![
+            ("run", typed("string", "the id of the run")),
+            ("workflow", typed("string", "the name of its workflow")),
+            ("file", typed("string", "the file of its workflow")),
+            ("text", typed("string", "the hash of the text of that file as it was")),
+            (
+                "status",
+                one_of(["completed", "failed", "stopped", "paused", "not ended"], "how it ended, if it has"),
+            ),
+            ("own_steps", listed(typed("string", "a step"), "the steps that only its workflow has")),
+        ];
+        an_object(fields, &["run", "workflow", "file", "text", "status", "own_steps"], false)
+    };
+    let side = || {
+        let fields = vec![
+            ("at", or_null("string", "the address of the execution")),
+            ("event", or_null("integer", "the event that recorded it")),
+            ("status", or_null("string", "how it ended")),
+            ("why", or_null("string", "why it failed, was skipped or was judged like that")),
+            ("attempts", or_null("integer", "how many attempts it took")),
+        ];
+        let object = an_object(fields, &["at", "event", "status", "why", "attempts"], false);
+        Value::record([(
+            "anyOf",
+            Value::sequence([object, typed("null", "the run did not come to it, or does not have it")]),
+        )])
+    };
+    let parts = [
+        ChangedPart::Status,
+        ChangedPart::Value,
+        ChangedPart::Error,
+        ChangedPart::ExitCode,
+        ChangedPart::Output,
+        ChangedPart::Stderr,
+        ChangedPart::Model,
+        ChangedPart::Verdict,
+        ChangedPart::Reason,
+        ChangedPart::Next,
+        ChangedPart::Attempts,
+    ];
+    let change = vec![
+        ("what", one_of(parts.map(ChangedPart::name), "what of it differs")),
+        ("path", typed("string", "which part of that: `.content.called`, `[3]`; empty for all of it")),
+        ("text_line", or_null("integer", "the first line that differs, of a text with several")),
+        ("left", any("what it is in the first run; absent where that has no such part")),
+        ("right", any("what it is in the second run")),
+    ];
+    let kinds = [
+        CauseKind::Value,
+        CauseKind::Control,
+        CauseKind::Clock,
+        CauseKind::Text,
+        CauseKind::Items,
+        CauseKind::NoItem,
+        CauseKind::NotReached,
+        CauseKind::Called,
+    ];
+    let cause = vec![
+        (
+            "kind",
+            one_of(
+                kinds.map(CauseKind::name),
+                "it read a value that differs, something else decided that it runs, it read a time or an id, its \
+                 text differs, its items differ, one run has no such item, one run did not come to it, or the runs \
+                 that it called differ",
+            ),
+        ),
+        ("reference", typed("string", "what was read, or what decided, as it is written")),
+        ("field", typed("string", "the field that reads it")),
+        ("maker", typed("string", "who made what was read, for people")),
+        ("line", or_null("integer", "the line of the reference")),
+        ("column", or_null("integer", "its column")),
+        ("difference", or_null("integer", "the difference that it is, by its place, from 0")),
+        ("left", any("what was read in the first run")),
+        ("right", any("what was read in the second run")),
+    ];
+    let of_cause = ["kind", "reference", "field", "maker", "line", "column", "difference"];
+    let kinds = ["input", "payload", "import", "context", "items", "step", "item", "verdict", "exports"];
+    let difference = vec![
+        ("kind", one_of(kinds, "what differs")),
+        ("name", typed("string", "its name: `inputs.urgent`, `build`, `check[17]`, `fix#2`")),
+        ("line", or_null("integer", "the line of its step")),
+        ("left", side()),
+        ("right", side()),
+        (
+            "changes",
+            listed(an_object(change, &["what", "path", "text_line"], false), "its parts that differ"),
+        ),
+        ("more_changes", typed("integer", "how many parts more differ")),
+        (
+            "because",
+            listed(an_object(cause, &of_cause, false), "why; nothing where all that it read is the same"),
+        ),
+        ("more_causes", typed("integer", "how many reasons more there are")),
+        ("made_anew", typed("boolean", "whether it differs only by times and ids that a run makes anew")),
+    ];
+    let of_difference: Vec<&str> = difference.iter().map(|(name, _)| *name).collect();
+    let difference = an_object(difference, &of_difference, false);
+    let first = vec![
+        ("difference", typed("integer", "its place among the differences")),
+        ("following", listed(typed("integer", "a difference"), "what follows from it, at any distance")),
+        ("chain_of", one_of_or_null(["left", "right"], "the run whose chain it is")),
+        ("chain", listed(any("a link, as in the schema `chain`"), "what it was made of")),
+    ];
+    let first = an_object(first, &["difference", "following", "chain_of", "chain"], false);
+    let same =
+        vec![("step", typed("string", "the step")), ("count", typed("integer", "how many executions of it"))];
+    let properties = vec![
+        ("left", run()),
+        ("right", run()),
+        ("same_text", typed("boolean", "whether the text of the workflow is the same")),
+        ("first", Value::record([("anyOf", Value::sequence([first, typed("null", "nothing differs")]))])),
+        ("differences", listed(difference, "each behind those that it can follow from")),
+        ("same", listed(an_object(same, &["step", "count"], false), "what is the same in both runs")),
+    ];
+    let required = ["left", "right", "same_text", "first", "differences", "same"];
+    described("What `diff --json` prints", &an_object(properties, &required, false))
+}
+
+/// One of some words, or null.
+fn one_of_or_null<'a>(choices: impl IntoIterator<Item = &'a str>, about: &str) -> Value {
+    let choices = choices.into_iter().map(Value::from).chain([Value::NULL]);
+    Value::record([("enum", Value::sequence(choices)), ("description", about.into())])
 }
 
 /// What the events of each kind say: the fields of `data`, with those that may be absent marked by `?`.

@@ -30,6 +30,7 @@ pub(super) fn schema_of(kind: SchemaKind) -> Value {
         SchemaKind::Explanation => output_schemas::explanation(),
         SchemaKind::Conversations => output_schemas::conversations(),
         SchemaKind::Chain => output_schemas::chain(),
+        SchemaKind::Diff => output_schemas::diff(),
         SchemaKind::Names => output_schemas::names(),
         SchemaKind::Preview => output_schemas::preview(),
         SchemaKind::Problems => output_schemas::problems(),

@@ -29,7 +29,7 @@ macro_rules! folders {
 }
 
 folders! {
-    agents assertions check clean computed defaults edited envelopes errors expect expectations explain failures grammar graph
+    agents assertions check clean computed defaults diff edited envelopes errors expect expectations explain failures grammar graph
     limits load loop_interpolation loops machines mapreduce mapreduce_variables node_outputs older provenance retry_on run_end running
     runs scenarios secrets shell_safety tools trace trust types undefined workflow
 }

@@ -171,6 +171,7 @@ fn kind_of_output(line: &str) -> Option<&'static str> {
             "chain"
         }
         "explain" => "explanation",
+        "diff" => "diff",
         "vars" => "names",
         "preview" => "preview",
         "check" => "problems",
@@ -226,6 +227,7 @@ fn every_output_of_the_cases_is_valid() {
         "events",
         "explanation",
         "chain",
+        "diff",
         "names",
         "preview",
         "problems",

@@ -7,6 +7,7 @@
 
 mod control;
 mod graph;
+pub(crate) mod reads;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,8 +18,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// The commands whose outputs vary.
-const COMMANDS: [&str; 11] =
-    ["run", "test", "resume", "rerun", "runs", "show", "explain", "logs", "vars", "clean", "rm"];
+const COMMANDS: [&str; 12] =
+    ["run", "test", "resume", "rerun", "runs", "show", "explain", "diff", "logs", "vars", "clean", "rm"];
 
 /// The runs of a project.
 #[derive(Default)]

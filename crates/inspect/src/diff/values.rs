@@ -201,7 +201,8 @@ fn path_text(path: &[PartStep<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use threadline_lang::data::{Limits, json};
+    use threadline_lang::Limits;
+    use threadline_lang::data::json;
 
     use super::*;
 

@@ -553,7 +553,17 @@ impl PromiseChecker {
         // No route led on from a state: it is done again, however well its action went.
         let stuck = self.facts.stuck.as_ref() == Some(at);
         let again = done.status == Status::Failed || skipped || stuck || self.facts.ended_anew(at);
-        self.not(!(over && again), || format!("`{at}` runs again, it was done at event {}", done.seq))
+        let is_mended = self.facts.was_mended(at) || self.mends_again_since(at, done.seq);
+        self.not(!(over && again || is_mended), || {
+            format!("`{at}` runs again, it was done at event {}", done.seq)
+        })
+    }
+
+    /// Whether an execution stands between two attempts of a step of which another one failed since an event.
+    fn mends_again_since(&self, at: &Address, seq: Seq) -> bool {
+        let lists = at.lineage().filter(|list| list.as_part() == Some(Part::Fix));
+        let owners = lists.filter_map(|list| list.parent());
+        owners.filter_map(|owner| self.facts.done.get(&owner)).any(|done| done.seq > seq)
     }
 
     pub(super) fn not(&self, broken: bool, what: impl FnOnce() -> String) -> PromiseCheck {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ecow::EcoString;
 use threadline_flow::fields::{FailureKind, field_names as names};
-use threadline_flow::model::{Action, FailureFacts, RetryConditions, Step};
+use threadline_flow::model::{Action, FailureFacts, Retry, RetryConditions, Step};
 use threadline_lang::Value;
 
 use super::chance;
@@ -263,7 +263,15 @@ impl PromiseChecker {
         let why = FailureKind::of_meta(&output.meta);
         // A model that cannot answer now is asked again, also where nothing is said about it.
         let is_passing = is_out_of_reach(step, output) && step.retry.is_none();
-        let most = if is_passing { RetryPlan::PASSING.attempts } else { chance::retry(step).attempts };
+        let mended = step.retry.as_ref().and_then(Retry::fixed_attempts);
+        // With steps between them, each attempt is over by itself.
+        let most = match mended {
+            Some(_) => 1,
+            None if is_passing => RetryPlan::PASSING.attempts,
+            None => chance::retry(step).attempts,
+        };
+        let is_too_often = mended.is_some_and(|most| tries > most);
+        self.not(is_too_often, || format!("`{at}` was tried {tries} times, and may be {mended:?} times"))?;
         let facts = why.map(|kind| FailureFacts::new(kind, |name| output.meta.get(name).cloned()));
         let conditions = RetryConditions::of(step.retry.as_ref());
         // No pause outlasts the time that is left.

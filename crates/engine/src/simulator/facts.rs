@@ -191,7 +191,10 @@ impl Facts {
         }
         self.time.take(event);
         self.enter(&at)?;
-        if self.done.contains_key(&at) {
+        if self.was_mended(&at) {
+            // What the steps between the attempts set stays.
+            self.done.remove(&at);
+        } else if self.done.contains_key(&at) {
             self.done_again(&at);
         }
         match &event.kind {
@@ -316,6 +319,17 @@ impl Facts {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the steps between two attempts of a step are through since it failed.
+    pub(super) fn was_mended(&self, at: &Address) -> bool {
+        let list = at.step(&self.plan).and_then(|step| self.plan.part(step, Part::Fix));
+        let (Some(failed), Some(list)) = (self.done.get(at), list) else { return false };
+        let list = &self.plan.lists[list as usize];
+        let position = list.steps.len().saturating_sub(1);
+        let last = at.part(Part::Fix).child(list, position);
+        let ended = self.done.get(&last).filter(|done| done.seq > failed.seq);
+        ended.is_some() && (!self.failed(&last, list.steps[position]) || self.goes_on(&last))
     }
 
     /// A step is done again: what was done after it is not done any more.

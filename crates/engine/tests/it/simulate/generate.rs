@@ -261,22 +261,11 @@ impl Generator {
             // Bits that decide nothing else.
             let bits = self.random.clone().number() / 100 % 6;
             let conditions = conditions[usize::try_from(bits).unwrap_or(0)];
-            if self.random.clone().number() / 10_000 % 3 == 0 {
-                let id = self.next;
-                self.next += 1;
-                let fix = format!("[{{id: s{id}, argv: [work, mends]}}, {{value: 'x ${{prev}}'}}]");
-                self.line(indent, &format!("retry: {{attempts: {attempts}, fix: {fix}}}"));
-                return self.crashes(indent);
-            }
             self.line(
                 indent,
                 &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential{conditions}}}"),
             );
         }
-        self.crashes(indent);
-    }
-
-    fn crashes(&mut self, indent: usize) {
         if self.style.on_crash && self.random.percent(50) {
             let on_crash = ["rerun", "fail", "ask"][usize::try_from(self.random.below(3)).unwrap_or(0)];
             self.line(indent, &format!("on_crash: {on_crash}"));

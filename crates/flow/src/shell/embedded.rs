@@ -28,7 +28,7 @@ impl Language {
 }
 
 /// A program inside a script.
-struct Program {
+struct EmbeddedProgram {
     language: Language,
     /// Where the command begins that runs it.
     command: usize,
@@ -52,7 +52,8 @@ struct Hole {
 /// The changes of a script by which the program around a place gets its values from the environment. `slots` are the
 /// references of the script. Empty where there is no way that is certain.
 pub(crate) fn values_from_environment(script: &str, slots: &[Range<usize>], at: usize) -> Vec<Fix> {
-    let around = |program: &Program| (program.text.start.saturating_sub(1)..=program.text.end).contains(&at);
+    let around =
+        |program: &EmbeddedProgram| (program.text.start.saturating_sub(1)..=program.text.end).contains(&at);
     let Some(program) = programs(script, slots).into_iter().find(around) else { return Vec::new() };
     let Some(holes) = holes(script, slots, &program) else { return Vec::new() };
     let Some(edits) = ProgramReader::read(script, &program, &holes) else { return Vec::new() };
@@ -72,13 +73,13 @@ pub(crate) fn values_from_environment(script: &str, slots: &[Range<usize>], at: 
 }
 
 /// The programs of a script, in order.
-fn programs(script: &str, slots: &[Range<usize>]) -> Vec<Program> {
+fn programs(script: &str, slots: &[Range<usize>]) -> Vec<EmbeddedProgram> {
     let mut found = programs_in(script, slots, Language::Python);
     found.extend(programs_in(script, slots, Language::JavaScript));
     found
 }
 
-fn programs_in(script: &str, slots: &[Range<usize>], language: Language) -> Vec<Program> {
+fn programs_in(script: &str, slots: &[Range<usize>], language: Language) -> Vec<EmbeddedProgram> {
     let mut found = Vec::new();
     let mut at = 0;
     let name = language.command().0;
@@ -134,7 +135,7 @@ fn inline(
     command: usize,
     argument: usize,
     language: Language,
-) -> Option<Program> {
+) -> Option<EmbeddedProgram> {
     let rest = script[argument..].strip_prefix(language.command().1)?;
     let text = rest.trim_start_matches([' ', '\t']);
     let quote = text.chars().next().filter(|char| matches!(char, '"' | '\''))?;
@@ -149,14 +150,14 @@ fn inline(
         if char == quote {
             let other = if quote == '"' { '\'' } else { '"' };
             let expands = quote == '"';
-            return Some(Program { language, command, text: start..at, expands, quote: other });
+            return Some(EmbeddedProgram { language, command, text: start..at, expands, quote: other });
         }
         at += char.len_utf8();
     }
 }
 
 /// A program in a here-document of the line.
-fn document(script: &str, command: usize, argument: usize, language: Language) -> Option<Program> {
+fn document(script: &str, command: usize, argument: usize, language: Language) -> Option<EmbeddedProgram> {
     let line_end = script[argument..].find('\n').map(|end| argument + end)?;
     let line = &script[argument..line_end];
     let operator = line.find("<<")?;
@@ -180,7 +181,7 @@ fn document(script: &str, command: usize, argument: usize, language: Language) -
     for line in script[start..].split_inclusive('\n') {
         if line.trim_end_matches('\n') == mark {
             let expands = quote.is_none();
-            return Some(Program { language, command, text: start..at, expands, quote: '"' });
+            return Some(EmbeddedProgram { language, command, text: start..at, expands, quote: '"' });
         }
         at += line.len();
     }
@@ -188,7 +189,7 @@ fn document(script: &str, command: usize, argument: usize, language: Language) -
 }
 
 /// The values in a program; none if the shell puts something in that cannot be named.
-fn holes(script: &str, slots: &[Range<usize>], program: &Program) -> Option<Vec<Hole>> {
+fn holes(script: &str, slots: &[Range<usize>], program: &EmbeddedProgram) -> Option<Vec<Hole>> {
     let mut holes: Vec<Hole> = Vec::new();
     let mut at = program.text.start;
     while at < program.text.end {
@@ -280,7 +281,7 @@ fn variable_for(script: &str, reference: &str, others: &[Hole]) -> String {
 /// Reads a program as far as its literals of text and its comments.
 struct ProgramReader<'p> {
     script: &'p str,
-    program: &'p Program,
+    program: &'p EmbeddedProgram,
     holes: &'p [Hole],
     at: usize,
     /// Changes, each with the values that it takes from the environment.
@@ -290,7 +291,7 @@ struct ProgramReader<'p> {
 }
 
 impl ProgramReader<'_> {
-    fn read(script: &str, program: &Program, holes: &[Hole]) -> Option<Vec<(Fix, Vec<usize>)>> {
+    fn read(script: &str, program: &EmbeddedProgram, holes: &[Hole]) -> Option<Vec<(Fix, Vec<usize>)>> {
         let at = program.text.start;
         let mut reader =
             ProgramReader { script, program, holes, at, edits: Vec::new(), after_literal: false };

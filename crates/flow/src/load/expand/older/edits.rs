@@ -6,12 +6,12 @@ use threadline_lang::diag::{Fix, Span};
 use threadline_lang::source::{TreeEntry, TreeNode};
 
 /// An entry of an object, in the text that it stands in.
-pub(super) struct Place<'t> {
+pub(super) struct EntryPlace<'t> {
     pub(super) text: &'t str,
     pub(super) entry: &'t TreeEntry,
 }
 
-impl Place<'_> {
+impl EntryPlace<'_> {
     fn is_json(&self) -> bool {
         self.entry.key_style == Style::Json
     }

@@ -7,7 +7,7 @@ use threadline_lang::diag::Fix;
 use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::value::JsonStyle;
 
-use super::edits::Place;
+use super::edits::EntryPlace;
 use super::outside::{RUN_DIR, declaration, reads};
 use super::{Expander, named, reference};
 use crate::checks::Check;
@@ -153,11 +153,11 @@ impl Expander<'_> {
         let mut edits: Vec<Option<Fix>> = VALUES
             .iter()
             .filter_map(|key| written.entry(key))
-            .map(|entry| Place { text, entry }.commented_out(written))
+            .map(|entry| EntryPlace { text, entry }.commented_out(written))
             .collect();
         for (_, entry) in all.iter_mut().filter(|(key, _)| key == "type") {
             if entry.node.value.as_str().is_some_and(|word| TEXTS.contains(&word)) {
-                let edit = Place { text, entry }.value("text");
+                let edit = EntryPlace { text, entry }.value("text");
                 edits.push(Some(edit));
                 entry.node = TreeNode::made_text("text", entry.node.span);
             }
@@ -171,9 +171,9 @@ impl Expander<'_> {
         if let Some(entry) = written.entry("type").filter(|entry| has_other || !is_text(&entry.node)) {
             edits.retain(|edit| edit.as_ref().is_none_or(|edit| edit.span.start != entry.node.span.start));
             edits.push(
-                Place { text, entry }
+                EntryPlace { text, entry }
                     .commented_out(written)
-                    .or_else(|| Place { text, entry }.removed(written)),
+                    .or_else(|| EntryPlace { text, entry }.removed(written)),
             );
             all.retain(|(key, _)| key != "type");
         }
@@ -181,8 +181,9 @@ impl Expander<'_> {
         let has_default = written.get("default").is_some();
         let more = match (asks, has_default) {
             (Some(true), true) => {
-                edits
-                    .push(written.entry("required").and_then(|entry| Place { text, entry }.removed(written)));
+                edits.push(
+                    written.entry("required").and_then(|entry| EntryPlace { text, entry }.removed(written)),
+                );
                 all.retain(|(key, _)| key != "required");
                 None
             }
@@ -196,7 +197,7 @@ impl Expander<'_> {
         if let Some((key, value)) = more {
             let line = format!("{key}: {}", value.to_json(JsonStyle::Compact));
             let first = written.entries().next().map(|(_, entry)| entry);
-            edits.push(first.and_then(|first| Place { text, entry: first }.before(&[line])));
+            edits.push(first.and_then(|first| EntryPlace { text, entry: first }.before(&[line])));
             if key == "required" {
                 all.retain(|(known, _)| known != "required");
             }
@@ -208,7 +209,7 @@ impl Expander<'_> {
 
     /// The changes of the text: `parameters` become `inputs` where they stand, and `context` gets references.
     fn input_edits(&self, root: &TreeNode, inputs: &[OldInput]) -> Option<Vec<Fix>> {
-        let place = |entry| Place { text: self.file.text(), entry };
+        let place = |entry| EntryPlace { text: self.file.text(), entry };
         let mut edits = Vec::new();
         let added: Vec<String> = inputs
             .iter()

@@ -7,7 +7,7 @@ use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::{Type, Value};
 
 use super::Expander;
-use super::edits::Place;
+use super::edits::EntryPlace;
 use crate::checks::Check;
 use crate::fields::{KeyKind, STEP};
 use crate::load::expand::{NodeEntries, entries, text, without};
@@ -94,7 +94,7 @@ impl Expander<'_> {
         let outer = self.place(written.entry("on_failure")?);
         let inner = &outer.entry.node;
         let blanks = " ".repeat(outer.indent()?);
-        let place = |entry| Place { text: self.file.text(), entry };
+        let place = |entry| EntryPlace { text: self.file.text(), entry };
         let mut removed = Vec::new();
         if inner.entries().all(|(key, _)| key == ATTEMPTS || key == FAILS) {
             return None;

@@ -15,10 +15,10 @@ mod previous;
 mod stall;
 
 use ecow::EcoString;
-use threadline_lang::Type;
 use threadline_lang::data::Style;
 use threadline_lang::diag::{Severity, Span};
 use threadline_lang::source::{TreeEntry, TreeNode};
+use threadline_lang::{Syntax, Template, Type};
 
 use super::parts::with_node;
 use super::{Expander, NodeEntries, entries};
@@ -29,7 +29,7 @@ use crate::fields::{
 use crate::forms::is_name;
 use crate::plan::SELF;
 use crate::problem::{self, Problem};
-use edits::Place;
+use edits::EntryPlace;
 
 /// The file that is being read, and what it is told of.
 impl Expander<'_> {
@@ -250,9 +250,15 @@ impl Expander<'_> {
             let is_secret =
                 entry.node.get("secret").is_some_and(|secret| secret.value.as_bool() == Some(true));
             let source = entry.node.get("value").and_then(|value| value.value.as_str());
-            let variable = source.and_then(|source| source.strip_prefix("${")?.strip_suffix('}'));
-            let variable =
-                variable.map(|name| name.strip_prefix("env.").unwrap_or(name)).filter(|name| is_name(name));
+            let variable = source.and_then(|source| {
+                let (template, _) = Template::parse_all(source, &Syntax::DEFAULT);
+                let references = template.references();
+                let [reference] = &references[..] else { return None };
+                let path = reference.path.as_str();
+                let is_whole = source.len() == path.len() + 3;
+                Some(path.strip_prefix("env.").unwrap_or(path).to_owned())
+                    .filter(|name| is_whole && is_name(name))
+            });
             let (Some(variable), true) =
                 (variable, is_secret && secrets.iter().all(|(known, _)| known != name))
             else {
@@ -265,7 +271,7 @@ impl Expander<'_> {
             self.report_old(Check::OldSpelling.at(entry.key_span, message).hint(hint));
             secrets.push((
                 name.clone(),
-                TreeEntry::made(entry.key_span, TreeNode::made_text(variable, entry.node.span)),
+                TreeEntry::made(entry.key_span, TreeNode::made_text(&variable, entry.node.span)),
             ));
             entry.node = reference(&format!("secrets.{name}"), entry.node.span);
             is_changed = true;
@@ -364,8 +370,8 @@ impl Expander<'_> {
         }
     }
 
-    fn place<'t>(&'t self, entry: &'t TreeEntry) -> Place<'t> {
-        Place { text: self.file.text(), entry }
+    fn place<'t>(&'t self, entry: &'t TreeEntry) -> EntryPlace<'t> {
+        EntryPlace { text: self.file.text(), entry }
     }
 
     /// Keys for readers that scenarios have, too: other files say nothing with them.

@@ -9,7 +9,7 @@ use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::value::Value;
 use threadline_lang::{Syntax, Template};
 
-use super::edits::Place;
+use super::edits::EntryPlace;
 use super::{Expander, named, reference};
 use crate::checks::Check;
 use crate::load::expand::without;
@@ -23,7 +23,7 @@ const ARGUMENT: &str = "input";
 
 /// A name that is read and not declared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outside {
+enum OutsideName {
     Folder,
     /// An input; whether it has to be given.
     Input {
@@ -31,7 +31,7 @@ enum Outside {
     },
 }
 
-impl Outside {
+impl OutsideName {
     fn entry(self, name: &str) -> String {
         match self {
             Self::Folder => "run.dir".to_owned(),
@@ -55,13 +55,13 @@ impl Expander<'_> {
         read.retain(|name, _| !is_declared(name));
         let is_older = self.is_older || read.contains_key(RUN_DIR);
         let fills = |name: &EcoString| is_older || [RUN_DIR, ARGUMENT].contains(&name.as_str());
-        let found: Vec<(EcoString, Outside)> = read
+        let found: Vec<(EcoString, OutsideName)> = read
             .into_iter()
             .filter(|(name, _)| fills(name))
             .map(|(name, is_required)| match name.as_str() {
-                RUN_DIR => (name, Outside::Folder),
-                ARGUMENT => (name, Outside::Input { is_required: false }),
-                _ => (name, Outside::Input { is_required }),
+                RUN_DIR => (name, OutsideName::Folder),
+                ARGUMENT => (name, OutsideName::Input { is_required: false }),
+                _ => (name, OutsideName::Input { is_required }),
             })
             .collect();
         if found.is_empty() {
@@ -72,16 +72,18 @@ impl Expander<'_> {
             let fix = fix.clone().filter(|_| at == 0);
             let source = kind.entry(name);
             let message = match kind {
-                Outside::Folder => format!("`context.{name}` is the folder of the run in an older system"),
-                Outside::Input { .. } => {
+                OutsideName::Folder => {
+                    format!("`context.{name}` is the folder of the run in an older system")
+                }
+                OutsideName::Input { .. } => {
                     format!(
                         "nothing declares `context.{name}`, which an older system takes from its command line"
                     )
                 }
             };
             let hint = match kind {
-                Outside::Folder => format!("write `{name}: ${{{source}}}` under `context:`"),
-                Outside::Input { .. } => {
+                OutsideName::Folder => format!("write `{name}: ${{{source}}}` under `context:`"),
+                OutsideName::Input { .. } => {
                     format!("declare it under `inputs:`, and write `{name}: ${{{source}}}` under `context:`")
                 }
             };
@@ -92,7 +94,7 @@ impl Expander<'_> {
         for (name, kind) in &found {
             let node = reference(&kind.entry(name), span);
             context.push((name.clone(), TreeEntry::made(span, node)));
-            if let Outside::Input { is_required } = kind
+            if let OutsideName::Input { is_required } = kind
                 && inputs.iter().all(|(known, _)| known != name)
             {
                 inputs.push((name.clone(), TreeEntry::made(span, self.declared(*is_required, name, span))));
@@ -121,13 +123,13 @@ impl Expander<'_> {
         &self,
         root: &TreeNode,
         states: &TreeEntry,
-        found: &[(EcoString, Outside)],
+        found: &[(EcoString, OutsideName)],
     ) -> Option<Vec<Fix>> {
         if !self.is_own(states.key_span) {
             return None;
         }
-        let declared = |name: &EcoString, kind: Outside| {
-            let Outside::Input { is_required } = kind else { return None };
+        let declared = |name: &EcoString, kind: OutsideName| {
+            let OutsideName::Input { is_required } = kind else { return None };
             let is_new = root.get("inputs").is_none_or(|inputs| inputs.get(name).is_none());
             let (key, value) = declaration(is_required, name);
             is_new.then(|| {
@@ -147,17 +149,17 @@ impl Expander<'_> {
                 .map(|entry| (entry, entry.node.entries().find(|(_, inner)| self.is_own(inner.key_span))))
             {
                 Some((_, Some((_, first)))) => {
-                    edits.push(Place { text: self.file.text(), entry: first }.before(&lines)?);
+                    edits.push(EntryPlace { text: self.file.text(), entry: first }.before(&lines)?);
                 }
                 Some((entry, None)) if entry.node.value.is_null() => {
-                    edits.push(Place { text: self.file.text(), entry }.block(key, &lines)?);
+                    edits.push(EntryPlace { text: self.file.text(), entry }.block(key, &lines)?);
                 }
                 Some(_) => return None,
                 None => before.extend([key, ":\n  ", &lines.join("\n  "), "\n"]),
             }
         }
         if !before.is_empty() {
-            let place = Place { text: self.file.text(), entry: states };
+            let place = EntryPlace { text: self.file.text(), entry: states };
             edits.push(place.before_lines(&before)?);
         }
         Some(edits)

@@ -5,7 +5,7 @@ use threadline_lang::diag::{Fix, Span};
 use threadline_lang::source::{TreeEntry, TreeNode};
 
 use super::Expander;
-use super::edits::Place;
+use super::edits::EntryPlace;
 use crate::checks::Check;
 use crate::load::expand::{NodeEntries, entries, text};
 use crate::problem::{Problem, joined};
@@ -87,7 +87,7 @@ impl Expander<'_> {
             let first = list.items().first()?;
             let (_, entry) = first.entries().next()?;
             let file = self.file.text();
-            let key = Place { text: file, entry }.start();
+            let key = EntryPlace { text: file, entry }.start();
             let line = file[..key].rfind('\n').map_or(0, |at| at + 1);
             let dash = file[line..key].find('-').filter(|at| file[line..line + at].trim().is_empty())?;
             let (blanks, gap) = (&file[line..line + dash], &file[line + dash..key]);

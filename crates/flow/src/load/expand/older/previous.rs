@@ -8,7 +8,7 @@ use threadline_lang::diag::{Fix, Span};
 use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::{Origin, Reference, Syntax, Template};
 
-use super::edits::Place;
+use super::edits::EntryPlace;
 use super::{Expander, named, reference};
 use crate::checks::Check;
 use crate::load::expand::{NodeEntries, entries, text, without};
@@ -276,7 +276,7 @@ impl Expander<'_> {
         let mut edits: Vec<Fix> = old.edits.iter().cloned().collect::<Option<_>>()?;
         let mut lines = Vec::new();
         for (name, entry) in env.node.entries().filter(|(name, _)| old.read.contains(*name)) {
-            let place = Place { text: file, entry };
+            let place = EntryPlace { text: file, entry };
             let value = file.get(entry.node.span.range().start..place.end())?;
             if value.contains('\n') {
                 return None;
@@ -286,10 +286,10 @@ impl Expander<'_> {
         }
         if let Some(context) = root.entry("context") {
             let (_, first) = context.node.entries().next()?;
-            edits.push(Place { text: file, entry: first }.before(&lines)?);
+            edits.push(EntryPlace { text: file, entry: first }.before(&lines)?);
         } else {
             let before = format!("context:\n  {}\n", lines.join("\n  "));
-            edits.push(Place { text: file, entry: env }.before_lines(&before)?);
+            edits.push(EntryPlace { text: file, entry: env }.before_lines(&before)?);
         }
         self.is_own(env.key_span).then_some(edits)
     }

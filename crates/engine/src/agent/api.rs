@@ -132,7 +132,7 @@ pub(super) fn reply(
     };
     let (response, cut) = match response {
         Ok(response) => (response, None),
-        Err(NoResponse { failure, received: Some(received), .. }) => (received, Some(in_time(failure))),
+        Err(NoResponse { failure, received: Some(received), .. }) => (*received, Some(in_time(failure))),
         Err(NoResponse { failure, is_sent, received: None }) => {
             let asked = if is_sent { CallReach::Estimated } else { CallReach::Never };
             let usage = if is_sent { usage(agent, estimate) } else { TokenUsage::default() };

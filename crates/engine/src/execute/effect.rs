@@ -493,7 +493,7 @@ pub struct NoResponse {
     /// Whether the server may have heard of the request.
     pub is_sent: bool,
     /// The response as far as it came.
-    pub received: Option<Response>,
+    pub received: Option<Box<Response>>,
 }
 
 impl NoResponse {

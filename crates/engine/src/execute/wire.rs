@@ -491,7 +491,7 @@ fn no_response_fields(missing: &NoResponse) -> Value {
     Value::record([
         ("failure", failure(&missing.failure)),
         ("is_sent", missing.is_sent.into()),
-        ("received", missing.received.as_ref().map_or(Value::NULL, response_fields)),
+        ("received", missing.received.as_deref().map_or(Value::NULL, response_fields)),
     ])
 }
 
@@ -501,7 +501,7 @@ fn read_no_response(value: &Value) -> WireResult<NoResponse> {
     Ok(NoResponse {
         failure: read_failure(fields.get("failure")?)?,
         is_sent: fields.bool("is_sent")?,
-        received: if received.is_null() { None } else { Some(read_response(received)?) },
+        received: if received.is_null() { None } else { Some(Box::new(read_response(received)?)) },
     })
 }
 
@@ -720,7 +720,7 @@ mod tests {
             EffectResult::Response(Ok(response.clone()), timing),
             EffectResult::Response(Err(NoResponse::unsent(failure())), timing),
             EffectResult::Response(
-                Err(NoResponse { failure: failure(), is_sent: true, received: Some(response) }),
+                Err(NoResponse { failure: failure(), is_sent: true, received: Some(Box::new(response)) }),
                 timing,
             ),
             EffectResult::Read(Ok("a\nb".into()), timing),

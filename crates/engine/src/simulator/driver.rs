@@ -123,7 +123,7 @@ impl Life<'_> {
         let failure = Failure::new(FailureKind::Http, "fate");
         match way {
             0 => Err(NoResponse { failure, is_sent: true, received: None }),
-            1 => Err(NoResponse { failure, is_sent: true, received: Some(response) }),
+            1 => Err(NoResponse { failure, is_sent: true, received: Some(Box::new(response)) }),
             _ => Ok(response),
         }
     }

@@ -134,7 +134,11 @@ pub(crate) fn send_until(
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let failure = broken(error.into(), &hop.url, limits);
-                    return Err(NoResponse { failure, is_sent: true, received: Some(response(read)) });
+                    return Err(NoResponse {
+                        failure,
+                        is_sent: true,
+                        received: Some(Box::new(response(read))),
+                    });
                 }
             }
             if is_enough(&read) {
@@ -144,7 +148,7 @@ pub(crate) fn send_until(
         if read.len() as u64 > limits.max_answer {
             let message = format!("the answer is larger than {} bytes", limits.max_answer);
             let failure = Failure::new(FailureKind::OutputTooLarge, message);
-            return Err(NoResponse { failure, is_sent: true, received: Some(response(read)) });
+            return Err(NoResponse { failure, is_sent: true, received: Some(Box::new(response(read))) });
         }
         return Ok(response(read));
     }

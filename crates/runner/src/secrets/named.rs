@@ -78,8 +78,11 @@ fn word(nonce: &str, secret: usize, form: ValueForm) -> String {
     format!("{nonce}i{secret}{}", form.letter())
 }
 
+/// A word with what follows it: the secret, and how its value stands there.
+type WordPiece<'t> = (usize, ValueForm, &'t str);
+
 /// A text in pieces: what stands before the first word, and each word with what follows it.
-fn pieces<'t>(text: &'t str, nonce: &str) -> Option<(&'t str, Vec<(usize, ValueForm, &'t str)>)> {
+fn pieces<'t>(text: &'t str, nonce: &str) -> Option<(&'t str, Vec<WordPiece<'t>>)> {
     let mut pieces = text.split(nonce);
     let first = pieces.next()?;
     let words = pieces.map(|piece| {

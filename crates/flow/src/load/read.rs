@@ -569,7 +569,7 @@ impl WorkflowLoader {
         let mut labels = WorkerLabels::default();
         for (name, entry, at) in place.entries() {
             let Some(value) = self.read_scalar_text(&at, name) else { continue };
-            let problem = if value.contains("${") {
+            let problem = if value.contains('$') {
                 let message = format!("the label `{name}` is written out, and takes no reference");
                 Check::WrongType.at(span_of(at.node), message)
             } else if let Err(message) = labels.add(name, &value) {

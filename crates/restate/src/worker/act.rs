@@ -171,7 +171,7 @@ impl ThreadlineAct {
         limit: &LimitedAct,
         key: &str,
         message: &[u8],
-    ) -> Result<Option<Turn>, HandlerError> {
+    ) -> Result<Option<LimitTurn>, HandlerError> {
         let is_signed = wire::verified(&self.performer.key, &self.service, key, message).is_ok();
         let waits: bool = ctx.run(|| async move { Ok(is_signed) }).name("waits").await?;
         if !waits {
@@ -180,7 +180,7 @@ impl ThreadlineAct {
         let (awakeable, has_turn) = ctx.awakeable::<()>();
         let target = RequestTarget::object(LIMIT, &limit.name, TAKE);
         ctx.request::<Vec<u8>, ()>(target, waiting_text(&awakeable, limit)).send();
-        let turn = Turn { limit: limit.name.clone(), awakeable };
+        let turn = LimitTurn { limit: limit.name.clone(), awakeable };
         match has_turn.await {
             Ok(()) => Ok(Some(turn)),
             Err(cancelled) => {
@@ -192,12 +192,12 @@ impl ThreadlineAct {
 }
 
 /// The turn that an act has, or waits for.
-struct Turn {
+struct LimitTurn {
     limit: String,
     awakeable: String,
 }
 
-impl Turn {
+impl LimitTurn {
     fn give_back(self, ctx: &WorkflowContext<'_>) {
         let target = RequestTarget::object(LIMIT, self.limit, GIVE_BACK);
         ctx.request::<Vec<u8>, ()>(target, self.awakeable.into_bytes()).send();

@@ -109,7 +109,7 @@ impl Turns {
 
     fn read(text: Option<Vec<u8>>) -> Result<Self, HandlerError> {
         let Some(text) = text else { return Ok(Self::default()) };
-        Ok(Self::read_text(&String::from_utf8_lossy(&text)).map_err(Unreadable)?)
+        Ok(Self::read_text(&String::from_utf8_lossy(&text)).map_err(UnreadableLimit)?)
     }
 
     fn read_text(text: &str) -> FormResult<Self> {
@@ -130,15 +130,15 @@ impl Turns {
 
 /// Why the state of a limit or a message to it cannot be read.
 #[derive(Debug)]
-struct Unreadable(String);
+struct UnreadableLimit(String);
 
-impl std::fmt::Display for Unreadable {
+impl std::fmt::Display for UnreadableLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnreadableLimit {}
 
 /// The message of an act that waits for its turn.
 pub(super) fn waiting_text(awakeable: &str, act: &LimitedAct) -> Vec<u8> {
@@ -156,7 +156,7 @@ fn waiting_value(act: &WaitingAct) -> Value {
 
 fn read_waiting(message: &[u8]) -> Result<WaitingAct, HandlerError> {
     let read = wire::parse(&String::from_utf8_lossy(message)).and_then(|value| waiting_of(&value));
-    Ok(read.map_err(Unreadable)?)
+    Ok(read.map_err(UnreadableLimit)?)
 }
 
 fn waiting_of(value: &Value) -> FormResult<WaitingAct> {

@@ -25,10 +25,10 @@ type FoundSecrets = Vec<(EcoString, String)>;
 
 /// The secrets that a worker has found.
 #[derive(Default)]
-pub(super) struct WorkerSecrets(Mutex<Found>);
+pub(super) struct WorkerSecrets(Mutex<FoundValues>);
 
 #[derive(Default)]
-struct Found {
+struct FoundValues {
     /// By their proofs.
     values: BTreeMap<String, String>,
     masks: Vec<(FoundSecrets, Arc<Masks>)>,
@@ -59,7 +59,7 @@ impl WorkerSecrets {
         if found.is_empty() { Ok(None) } else { self.masks(found).map(Some) }
     }
 
-    fn state(&self) -> MutexGuard<'_, Found> {
+    fn state(&self) -> MutexGuard<'_, FoundValues> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

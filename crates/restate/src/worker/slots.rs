@@ -12,11 +12,11 @@ pub(super) struct FairSlots(Arc<Mutex<SlotQueue>>);
 struct SlotQueue {
     free: usize,
     /// Who waits, by runs; the run that is first has the next turn.
-    waiting: VecDeque<(String, VecDeque<oneshot::Sender<Slot>>)>,
+    waiting: VecDeque<(String, VecDeque<oneshot::Sender<WorkerSlot>>)>,
 }
 
 /// A slot, until it is dropped.
-pub(super) struct Slot(Option<FairSlots>);
+pub(super) struct WorkerSlot(Option<FairSlots>);
 
 impl FairSlots {
     pub(super) fn new(count: usize) -> Self {
@@ -28,12 +28,12 @@ impl FairSlots {
     }
 
     /// Waits for a slot for an act of a run.
-    pub(super) async fn take(&self, run: &str) -> Slot {
+    pub(super) async fn take(&self, run: &str) -> WorkerSlot {
         let given = {
             let mut queue = self.queue();
             if queue.free > 0 {
                 queue.free -= 1;
-                return Slot(Some(self.clone()));
+                return WorkerSlot(Some(self.clone()));
             }
             let (sender, given) = oneshot::channel();
             match queue.waiting.iter_mut().find(|(known, _)| known == run) {
@@ -43,7 +43,7 @@ impl FairSlots {
             given
         };
         // The queue lives as long as whoever waits, and drops nobody in it.
-        given.await.unwrap_or(Slot(None))
+        given.await.unwrap_or(WorkerSlot(None))
     }
 
     fn give_back(&self) {
@@ -55,7 +55,7 @@ impl FairSlots {
                 next
             };
             // Somebody may have stopped waiting.
-            match next.map(|next| next.send(Slot(Some(self.clone())))) {
+            match next.map(|next| next.send(WorkerSlot(Some(self.clone())))) {
                 Some(Err(mut slot)) => slot.0 = None,
                 Some(Ok(())) | None => return,
             }
@@ -65,7 +65,7 @@ impl FairSlots {
 
 impl SlotQueue {
     /// The first act of the run whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
+    fn next(&mut self) -> Option<oneshot::Sender<WorkerSlot>> {
         let (run, mut acts) = self.waiting.pop_front()?;
         let next = acts.pop_front();
         if !acts.is_empty() {
@@ -75,7 +75,7 @@ impl SlotQueue {
     }
 }
 
-impl Drop for Slot {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
         if let Some(slots) = self.0.take() {
             slots.give_back();

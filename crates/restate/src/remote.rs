@@ -379,8 +379,6 @@ impl Remote {
         let variables = act.surroundings.env.changes();
         let variables = variables
             .map_err(|name| format!("the variable `{}` is not UTF-8, and cannot travel", name.display()))?;
-        let mut named_variables = variables.clone();
-        act.secrets.name_in_variables(&mut named_variables);
         // What the step says counts more, and comes last.
         let with = |effect: &Effect, variables: Vec<(EcoString, Option<String>)>| {
             let mut effect = effect.clone();
@@ -389,6 +387,11 @@ impl Remote {
             }
             effect
         };
+        if act.secrets.masks().is_none() {
+            return Ok((with(act.effect, variables), None));
+        }
+        let mut named_variables = variables.clone();
+        act.secrets.name_in_variables(&mut named_variables);
         let real = with(act.effect, variables);
         let named = with(act.named.unwrap_or(act.effect), named_variables);
         let travelling = act.secrets.travelling(&real, &named)?;

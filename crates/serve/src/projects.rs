@@ -90,8 +90,7 @@ impl ServedProject {
         &self,
         read: impl FnOnce(Option<&JournalReader>) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        let kept = locked(&self.readers).pop();
-        let opened = match kept {
+        let opened = match self.kept_reader() {
             Some(reader) => Some(reader),
             None => match JournalReader::open(&self.project.journal()) {
                 Ok(reader) => Some(reader),
@@ -100,11 +99,27 @@ impl ServedProject {
             },
         };
         let answer = read(opened.as_ref());
-        let mut kept = locked(&self.readers);
-        if kept.len() < KEPT_READERS {
-            kept.extend(opened);
+        // One that is too many is closed, and may be closed: it is still that of the journal.
+        if let Some(reader) = opened.filter(JournalReader::is_current) {
+            let mut kept = locked(&self.readers);
+            if kept.len() < KEPT_READERS {
+                kept.push(reader);
+            }
         }
         answer
+    }
+
+    /// A reader that nobody uses. Where somebody has removed the store, what was read of it is forgotten.
+    fn kept_reader(&self) -> Option<JournalReader> {
+        let mut readers = locked(&self.readers);
+        while let Some(reader) = readers.pop() {
+            if reader.is_current() {
+                return Some(reader);
+            }
+            locked(&self.opened).clear();
+            *locked(&self.details) = KnownDetails::default();
+        }
+        None
     }
 
     /// Calls `read` with a reader of the journal, to look for a run.

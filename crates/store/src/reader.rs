@@ -32,6 +32,8 @@ const RUN_COLUMNS: &str = "number, id, name, file, started_at, events, last_kind
 pub struct JournalReader {
     location: JournalLocation,
     connection: SharedConnection,
+    /// The journal that was opened, by its device and number.
+    identity: Option<String>,
     /// The runs that are driven elsewhere, as far as somebody has said so.
     driven: Arc<Mutex<BTreeSet<RunId>>>,
 }
@@ -65,7 +67,18 @@ impl JournalReader {
 
     pub(crate) fn at(location: JournalLocation) -> Result<Self, StoreError> {
         let connection = location.open_for_reading()?;
-        Ok(Self { location, connection, driven: Arc::default() })
+        let identity = location.identity().ok();
+        Ok(Self { location, connection, identity, driven: Arc::default() })
+    }
+
+    /// Whether the journal is still the one that was opened. If somebody has removed it, the connection is never closed, and
+    /// whoever reads on opens the journal that is there now.
+    pub fn is_current(&self) -> bool {
+        let is_current = self.location.identity().ok() == self.identity;
+        if !is_current {
+            self.leave_open();
+        }
+        is_current
     }
 
     /// Never closes the connection: see [`leave_open`].

@@ -291,3 +291,22 @@ fn a_project_without_a_run_is_an_empty_list_until_there_is_one() {
     assert_eq!(project.run(&["run", "part.yaml", "--input", "text=x"], b"").exit, 0);
     assert_eq!(server.json(runs)["runs"].as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn a_store_that_is_removed_and_made_anew_is_the_one_that_is_shown() {
+    let served = Served::new(&[]);
+    let before = served.last();
+    assert_eq!(served.server.get(&format!("{RUNS}/{before}/state")).status, 200);
+    let store = served.project.path().join(".threadline");
+    for entry in std::fs::read_dir(&store).expect("the store") {
+        let path = entry.expect("an entry").path();
+        let removed =
+            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        removed.expect("it is removed");
+    }
+    assert_eq!(served.server.json(RUNS)["runs"].as_array().map(Vec::len), Some(0));
+    assert_eq!(served.project.run(&["run", "part.yaml", "--input", "text=x"], b"").exit, 0);
+    assert_ne!(served.last(), before);
+    assert_eq!(served.server.get(&format!("{RUNS}/{before}/state")).status, 404);
+    assert_eq!(served.project.run(&["show", "last"], b"").exit, 0, "the new journal is whole");
+}

@@ -5,10 +5,8 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_inspect::chain::TracedRead;
-use threadline_inspect::diff::{
-    CauseKind, ChangedPart, DiffCause, DiffRow, DiffSide, DiffSubject, Difference, PartChange, RunDiff,
-    SameStep,
-};
+use threadline_inspect::diff::sentences::{because, names};
+use threadline_inspect::diff::{ChangedPart, DiffRow, DiffSide, Difference, PartChange, RunDiff, SameStep};
 use threadline_lang::Value;
 use threadline_lang::diag::{excerpt, words};
 use threadline_lang::value::JsonStyle;
@@ -35,9 +33,6 @@ const MAX_ITEMS: usize = 3;
 
 /// The maximum number of links of the chain behind the first difference.
 const MAX_LINKS: usize = 20;
-
-/// The maximum number of names in a sentence.
-const MAX_NAMES: usize = 8;
 
 /// The exit code for runs that differ.
 const DIFFERENT: u8 = 1;
@@ -204,7 +199,7 @@ impl DiffPrinter<'_> {
             let parts = words::plural(&difference.more, "part");
             let _ = writeln!(out, "  {} more {parts} differ", difference.more);
         }
-        let because = self.because(difference);
+        let because = because(self.diff, difference, &|value| self.value(value));
         if !because.is_empty() {
             let _ = writeln!(out, "  {DIM}{}{DIM:#}", visible(&because));
         }
@@ -228,77 +223,6 @@ impl DiffPrinter<'_> {
 
     fn value(&self, value: &Value) -> String {
         if self.full { value.to_json(JsonStyle::Compact) } else { excerpt(value) }
-    }
-
-    /// Why something differs, in a sentence.
-    fn because(&self, difference: &Difference) -> String {
-        let mut reasons: Vec<String> = Vec::new();
-        let mut items: Vec<String> = Vec::new();
-        for cause in &difference.because {
-            match (cause.kind, cause.of) {
-                (CauseKind::Items, Some(of)) => items.push(self.diff.differences[of].name.clone()),
-                _ => reasons.push(self.reason(difference, cause)),
-            }
-        }
-        if !items.is_empty() {
-            reasons.push(format!("of {}", names(&items)));
-        }
-        if difference.more_causes > 0 {
-            reasons.push(format!("of {} more", difference.more_causes));
-        }
-        if !reasons.is_empty() {
-            return format!("because {}", words::list(reasons, "and"));
-        }
-        match difference.subject {
-            DiffSubject::Step | DiffSubject::Verdict | DiffSubject::Item | DiffSubject::Items => {
-                "no value that it read differs".to_owned()
-            }
-            _ => String::new(),
-        }
-    }
-
-    fn reason(&self, difference: &Difference, cause: &DiffCause) -> String {
-        let DiffCause { kind, reference, maker, values, of, .. } = cause;
-        let [left, right] = values.each_ref().map(|value| value.as_ref().map(|value| self.value(value)));
-        match kind {
-            CauseKind::Value if of.is_some() => format!("it reads `{reference}`"),
-            CauseKind::Value => {
-                let sides = match (left, right) {
-                    (Some(left), Some(right)) => format!(": {left} in A, {right} in B"),
-                    _ => String::new(),
-                };
-                format!("it reads `{reference}` from {maker}{sides}")
-            }
-            CauseKind::Control => format!("of `{reference}`"),
-            CauseKind::Clock => format!("it reads `{reference}`, which each run makes anew"),
-            CauseKind::Text => match difference.sides.iter().position(Option::is_none) {
-                Some(missing) => format!("only the workflow of {} has this step", LETTERS[1 - missing].1),
-                None => "its text in the workflow differs".to_owned(),
-            },
-            CauseKind::Items => "of its items".to_owned(),
-            CauseKind::NoItem => {
-                let missing = difference.sides.iter().position(Option::is_none).unwrap_or(0);
-                format!("only {} has this item", LETTERS[1 - missing].1)
-            }
-            CauseKind::NotReached => {
-                let missing = usize::from(*maker == self.diff.runs[1].id);
-                let letter = LETTERS[missing].1;
-                match of {
-                    Some(of) => format!("`{}` failed in {letter}", self.diff.differences[*of].name),
-                    None => format!("{letter} did not come to it, it is {}", self.diff.runs[missing].status),
-                }
-            }
-            CauseKind::Called => {
-                let run = |value: &Option<Value>| {
-                    value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
-                };
-                format!(
-                    "the runs that it called differ: `threadline diff {} {}`",
-                    run(&values[0]),
-                    run(&values[1])
-                )
-            }
-        }
     }
 
     fn link(&self, depth: usize, read: &TracedRead) -> String {
@@ -357,14 +281,4 @@ fn same_text(same: &[SameStep]) -> String {
         )
         .collect();
     words::list(names, "and")
-}
-
-/// Names in a sentence; of many only the first.
-fn names(names: &[String]) -> String {
-    let mut shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
-    let more = names.len().saturating_sub(MAX_NAMES);
-    if more > 0 {
-        shown.push(format!("{more} more"));
-    }
-    words::list(shown, "and")
 }

@@ -725,8 +725,8 @@ pub(super) fn diff() -> Value {
         ("what", one_of(parts.map(ChangedPart::name), "what of it differs")),
         ("path", typed("string", "which part of that: `.content.called`, `[3]`; empty for all of it")),
         ("text_line", or_null("integer", "the first line that differs, of a text with several")),
-        ("left", any("what it is in the first run; absent where that has no such part")),
-        ("right", any("what it is in the second run")),
+        ("left_value", any("what it is in the first run; absent where that has no such part")),
+        ("right_value", any("what it is in the second run")),
     ];
     let kinds = [
         CauseKind::Value,
@@ -754,8 +754,8 @@ pub(super) fn diff() -> Value {
         ("line", or_null("integer", "the line of the reference")),
         ("column", or_null("integer", "its column")),
         ("difference", or_null("integer", "the difference that it is, by its place, from 0")),
-        ("left", any("what was read in the first run")),
-        ("right", any("what was read in the second run")),
+        ("left_value", any("what was read in the first run")),
+        ("right_value", any("what was read in the second run")),
     ];
     let of_cause = ["kind", "reference", "field", "maker", "line", "column", "difference"];
     let kinds = ["input", "payload", "import", "context", "items", "step", "item", "verdict", "exports"];

@@ -86,8 +86,8 @@ fn change(change: &PartChange) -> Value {
         ("text_line", found.line.map_or(Value::NULL, Value::from)),
     ];
     // A part that a run does not have is not null.
-    entries.extend(found.left.clone().map(|left| ("left", left)));
-    entries.extend(found.right.clone().map(|right| ("right", right)));
+    entries.extend(found.left.clone().map(|left| ("left_value", left)));
+    entries.extend(found.right.clone().map(|right| ("right_value", right)));
     Value::record(entries)
 }
 
@@ -102,7 +102,7 @@ fn cause(cause: &DiffCause) -> Value {
         ("column", place.map_or(Value::NULL, |(_, column)| column.into())),
         ("difference", of.map_or(Value::NULL, Value::from)),
     ];
-    entries.extend(left.clone().map(|left| ("left", left)));
-    entries.extend(right.clone().map(|right| ("right", right)));
+    entries.extend(left.clone().map(|left| ("left_value", left)));
+    entries.extend(right.clone().map(|right| ("right_value", right)));
     Value::record(entries)
 }

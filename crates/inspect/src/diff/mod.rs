@@ -8,6 +8,7 @@ mod align;
 mod because;
 mod json;
 mod recorded;
+pub mod sentences;
 mod subjects;
 pub mod values;
 

@@ -408,7 +408,7 @@ impl SubjectComparison<'_, '_> {
                 }
             }
         }
-        if retries(0) != retries(1) && at.iter().all(Option::is_some) {
+        if retries(0) != retries(1) && finished(0).is_some() && finished(1).is_some() {
             let attempts = |side: usize| Some(Value::from(retries(side) + 1));
             changes.push(PartChange { what: ChangedPart::Attempts, change: whole(attempts(0), attempts(1)) });
         }

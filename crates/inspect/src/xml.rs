@@ -1,6 +1,8 @@
 //! Text in XML and SVG.
 
-/// Escapes text for XML. Characters that XML cannot contain are replaced.
+use threadline_lang::diag::words::is_steering;
+
+/// Escapes text for XML. Characters that XML cannot contain, and those that steer a terminal, are replaced.
 pub fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -10,6 +12,8 @@ pub fn xml(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' => out.push(char),
+            // What steers how text is shown steers a drawing, too.
+            char if is_steering(char) => out.push('\u{fffd}'),
             '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             _ => out.push(char),
         }

@@ -1,5 +1,7 @@
 //! The files that pages load. They are in the program: nothing is read from a disk, and no name becomes a path.
 
+use threadline_inspect::graph::DRAWING_STYLE;
+
 use crate::answer::ContentKind;
 
 /// A file of the page.
@@ -12,6 +14,9 @@ pub(crate) struct Asset {
 /// Every file. One that is new has a line here.
 pub(crate) const ASSETS: &[Asset] = &[
     Asset { name: "style.css", kind: ContentKind::Css, content: include_bytes!("../assets/style.css") },
+    Asset { name: "drawing.css", kind: ContentKind::Css, content: DRAWING_STYLE.as_bytes() },
+    Asset { name: "run.js", kind: ContentKind::Script, content: include_bytes!("../assets/run.js") },
+    Asset { name: "start.js", kind: ContentKind::Script, content: include_bytes!("../assets/start.js") },
     Asset { name: "runs.js", kind: ContentKind::Script, content: include_bytes!("../assets/runs.js") },
 ];
 

@@ -41,3 +41,4 @@ pub use openapi::description;
 pub use public_url::PublicUrl;
 pub use server::{ServeSettings, WorkflowReader, serve};
 pub use token::Token;
+pub use views::run::report::report;

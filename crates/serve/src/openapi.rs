@@ -129,6 +129,11 @@ fn reference(name: &str) -> Value {
     Value::record([("$ref", Value::from(format!("#/components/schemas/{name}")))])
 }
 
+/// The id of a run.
+fn run_schema() -> Value {
+    Value::record([("type", Value::from("string")), ("pattern", "^[a-z0-9][a-z0-9-]{0,63}$".into())])
+}
+
 fn described_parameter(route: &Route, parameter: &RouteParameter) -> Value {
     let is_in_path = route.is_in_path(parameter);
     let words = |known: &[&str]| {
@@ -147,9 +152,8 @@ fn described_parameter(route: &Route, parameter: &RouteParameter) -> Value {
         ParameterKind::Words(known) => {
             Value::record([("type", Value::from("array")), ("items", words(known))])
         }
-        ParameterKind::Run => {
-            Value::record([("type", Value::from("string")), ("pattern", "^[a-z0-9][a-z0-9-]{0,63}$".into())])
-        }
+        ParameterKind::Run => run_schema(),
+        ParameterKind::Runs => Value::record([("type", Value::from("array")), ("items", run_schema())]),
         ParameterKind::Text | ParameterKind::Moment | ParameterKind::Project | ParameterKind::Asset => {
             of_type("string")
         }

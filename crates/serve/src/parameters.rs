@@ -42,6 +42,8 @@ pub(crate) enum ParameterKind {
     Moment,
     /// The id of a run.
     Run,
+    /// The ids of runs: the parameter is repeated.
+    Runs,
     /// The name of a project of this server.
     Project,
     /// The name of a file of the page.
@@ -57,6 +59,7 @@ enum GivenArgument {
     Words(Vec<&'static str>),
     Moment(Timestamp),
     Run(RunId),
+    Runs(Vec<RunId>),
 }
 
 /// What a request gives for the parameters of its route.
@@ -106,6 +109,13 @@ impl GivenArguments {
         }
     }
 
+    pub(crate) fn runs(&self, name: &str) -> &[RunId] {
+        match self.get(name) {
+            Some(GivenArgument::Runs(runs)) => runs,
+            _ => &[],
+        }
+    }
+
     fn get(&self, name: &str) -> Option<&GivenArgument> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, argument)| argument)
     }
@@ -150,6 +160,7 @@ impl GivenArguments {
                 {
                     words.extend(more);
                 }
+                (Some((_, GivenArgument::Runs(runs))), GivenArgument::Runs(more)) => runs.extend(more),
                 (Some(_), _) => return Err(Problem::bad(&format!("`{}` is given twice", parameter.name))),
             }
         }
@@ -202,6 +213,9 @@ impl RouteParameter {
             }
             ParameterKind::Text | ParameterKind::Project | ParameterKind::Asset => {
                 GivenArgument::Text(text.to_owned())
+            }
+            ParameterKind::Runs => {
+                GivenArgument::Runs(vec![RunId::new(text).map_err(|_| "there is no such run".to_owned())?])
             }
         })
     }

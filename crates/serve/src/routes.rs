@@ -180,6 +180,54 @@ const WAY: RouteParameter = RouteParameter {
     about: "to what made it, or to all that read it. Default: back",
 };
 
+const COMPARED: &[RouteParameter] = &[RouteParameter {
+    name: "run",
+    kind: ParameterKind::Runs,
+    about: "a run; given twice, the first one first",
+}];
+
+const VIEW: &[RouteParameter] = &[
+    AT,
+    RouteParameter {
+        name: "pane",
+        kind: ParameterKind::Word(&views::run::choice::Pane::NAMES),
+        about: "what stands in the middle",
+    },
+    RouteParameter { name: "step", kind: ParameterKind::Text, about: "the address of an execution" },
+    RouteParameter {
+        name: "attempt",
+        kind: ParameterKind::Number(1, u32::MAX as u64),
+        about: "which attempt of it",
+    },
+    RouteParameter {
+        name: "item",
+        kind: ParameterKind::Text,
+        about: "the item whose values are shown, as `3` or `3.1`",
+    },
+    RouteParameter {
+        name: "visit",
+        kind: ParameterKind::Text,
+        about: "the visit of a state whose values are shown, as `check#2`",
+    },
+    RouteParameter {
+        name: "value",
+        kind: ParameterKind::Text,
+        about: "a value by its line and column, as `44:19`",
+    },
+    RouteParameter {
+        name: "standing",
+        kind: ParameterKind::Words(&api::run::STANDINGS),
+        about: "only items that stand like one of these",
+    },
+    RouteParameter {
+        name: "after",
+        kind: ParameterKind::Number(0, u64::MAX),
+        about: "items behind the one with this index, or lines behind so many",
+    },
+    LINE_CHOICE[1],
+    LINE_CHOICE[4],
+];
+
 const LINE_CHOICE: &[RouteParameter] = &[
     RouteParameter {
         name: "event",
@@ -526,6 +574,57 @@ pub(crate) const ROUTES: &[Route] = &[
         effect: RouteEffect::Reads,
         answer: (ContentKind::Html, None),
         handler: views::runs::runs,
+    },
+    Route {
+        name: "diff",
+        method: Method::GET,
+        path: "/api/projects/{project}/diff",
+        about: "Two runs of a workflow compared value by value, with the reason for every difference",
+        parameters: &[PROJECT, COMPARED, &[POINTER]],
+        body: BodyKind::None,
+        effect: RouteEffect::Reads,
+        answer: (ContentKind::Json, Some("diff")),
+        handler: views::diff::data,
+    },
+    Route {
+        name: "diffPage",
+        method: Method::GET,
+        path: "/projects/{project}/diff",
+        about: "The page with two runs side by side",
+        parameters: &[PROJECT, COMPARED],
+        body: BodyKind::None,
+        effect: RouteEffect::Reads,
+        answer: (ContentKind::Html, None),
+        handler: views::diff::diff,
+    },
+    Route {
+        name: "startPage",
+        method: Method::GET,
+        path: "/projects/{project}/start",
+        about: "The page that starts a workflow",
+        parameters: &[
+            PROJECT,
+            &[RouteParameter {
+                name: "workflow",
+                kind: ParameterKind::Text,
+                about: "the file of the workflow",
+            }],
+        ],
+        body: BodyKind::None,
+        effect: RouteEffect::Reads,
+        answer: (ContentKind::Html, None),
+        handler: views::start::start,
+    },
+    Route {
+        name: "runPage",
+        method: Method::GET,
+        path: "/projects/{project}/runs/{run}",
+        about: "The page of a run",
+        parameters: &[RUN, VIEW],
+        body: BodyKind::None,
+        effect: RouteEffect::Reads,
+        answer: (ContentKind::Html, None),
+        handler: views::run::run,
     },
 ];
 

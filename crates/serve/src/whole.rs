@@ -22,6 +22,7 @@ pub(crate) const CUT_KEYS: &[(&str, &[&str])] = &[
     ("items", VALUES),
     ("explanation", VALUES),
     ("chain", &["value"]),
+    ("diff", &["value", "left_value", "right_value"]),
     ("names", &["value", "before"]),
     ("conversations", VALUES),
     ("failure", VALUES),

@@ -96,6 +96,7 @@ mod built {
             ("source", SchemaKind::Source),
             ("explanation", SchemaKind::Explanation),
             ("chain", SchemaKind::Chain),
+            ("diff", SchemaKind::Diff),
             ("names", SchemaKind::Names),
             ("conversations", SchemaKind::Conversations),
             ("failure", SchemaKind::Failures),

@@ -1,8 +1,11 @@
 //! Pages. Each is a template that is filled with what the API reads; every value in it is escaped, and none of them
 //! stands in a script or a style.
 
+pub(crate) mod diff;
 pub(crate) mod entry;
+pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod start;
 
 use askama::Template;
 use hyper::StatusCode;

@@ -5,6 +5,8 @@ use threadline_inspect::history::time_text;
 use threadline_inspect::runs::{ListedRun, RunDetails, RunStatus};
 use threadline_lang::diag::words;
 
+use super::run::value::time_words;
+use super::run::{head, visible};
 use super::{PageFrame, page};
 use crate::answer::HttpAnswer;
 use crate::api;
@@ -37,6 +39,7 @@ struct RunsPageRow {
     workflow: String,
     status: &'static str,
     began: String,
+    began_words: String,
     took: String,
     inputs: String,
     /// What failed first, and why.
@@ -44,21 +47,31 @@ struct RunsPageRow {
     /// How the steps stand, and how the items do.
     steps: String,
     items: String,
+    /// How far it is, as a drawing.
+    bar: String,
 }
 
 impl RunsPageRow {
     fn new(listed: &ListedRun, details: Option<&RunDetails>) -> Self {
         let began = listed.began.map(|began| time_text(began.as_millisecond()));
+        let began = began.unwrap_or_else(|| listed.run.started_at.clone());
         Self {
             id: listed.run.id.to_string(),
-            workflow: listed.run.name.clone(),
+            workflow: visible(&listed.run.name),
             status: listed.status.name(),
-            began: began.unwrap_or_else(|| listed.run.started_at.clone()),
+            began_words: time_words(&began),
+            began,
             took: listed.took.map_or(String::new(), words::duration),
-            inputs: listed.inputs_text(),
-            error: details.and_then(|details| details.error.clone()),
+            inputs: visible(&listed.inputs_text()),
+            error: details
+                .and_then(|details| details.error.as_ref())
+                .map(|(step, message)| (visible(step), visible(message))),
             steps: details.map_or(String::new(), |details| details.steps.text()),
             items: details.map_or(String::new(), |details| details.items.text()),
+            bar: details.map_or(String::new(), |details| {
+                let counts = if details.items.total() > 0 { details.items } else { details.steps };
+                head::bar(counts)
+            }),
         }
     }
 }

@@ -103,6 +103,7 @@ impl CliCommand {
             | Self::Logs(_)
             | Self::Explain(_)
             | Self::Diff(_)
+            | Self::Report(_)
             | Self::Vars(_)
             | Self::Worker(_)
             | Self::Serve(_)
@@ -157,6 +158,9 @@ pub(crate) enum CliCommand {
     /// Compare two runs of a workflow, and say why they differ
     #[command(after_help = EXAMPLE_DIFF)]
     Diff(DiffArguments),
+    /// Write a run into one HTML file, with its values
+    #[command(after_help = EXAMPLE_REPORT)]
+    Report(ReportArguments),
     /// List the names of a run, or the history of one name
     #[command(after_help = EXAMPLE_VARS)]
     Vars(VarsArguments),
@@ -339,6 +343,16 @@ Exit codes:
   1    something differs
   2    wrong usage
   3    no such run, or the runs have no common step";
+const EXAMPLE_REPORT: &str = "\
+Example:
+  threadline report last -o run.html
+
+The file asks nobody for anything, has no script, and opens from disk. Secrets are masked in it as everywhere.
+
+Exit codes:
+  0    success
+  2    wrong usage
+  3    no such run, or the file cannot be written";
 const EXAMPLE_COMPLETIONS: &str = "\
 Examples:
   echo 'source <(threadline completions bash)' >> ~/.bashrc
@@ -942,6 +956,15 @@ pub(crate) struct DiffArguments {
     /// The runs: their ids, prefixes of them, or `last`; a single one is compared with the run of the same workflow before it
     #[arg(value_name = "RUN", num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::runs))]
     pub(crate) runs: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct ReportArguments {
+    #[command(flatten)]
+    pub(crate) which: StoredRunArguments,
+    /// The file; `-` for stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Args)]

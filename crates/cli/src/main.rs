@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         arguments::CliCommand::Show(show) => commands::show::show(show),
         arguments::CliCommand::Explain(explain) => commands::explain::explain(explain),
         arguments::CliCommand::Diff(diff) => commands::diff::diff(diff),
+        arguments::CliCommand::Report(report) => commands::run_report::run_report(report),
         arguments::CliCommand::Vars(vars) => commands::vars::vars(vars),
         arguments::CliCommand::Stop(stop) => commands::stop::stop(stop),
         arguments::CliCommand::Attach(attach) => commands::attach::attach(attach),

@@ -25,6 +25,7 @@ pub(crate) mod migrate;
 mod output_schemas;
 pub(crate) mod preview;
 pub(crate) mod run;
+pub(crate) mod run_report;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod serve;

@@ -3,8 +3,10 @@
 
 mod actions;
 mod answers;
+mod browser;
 mod gate;
 mod malformed;
+mod pages;
 mod proxy;
 mod streams;
 

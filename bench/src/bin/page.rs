@@ -24,9 +24,9 @@ const RUNS: usize = 1_000;
 
 const SMALL: &str = "inputs: {n: {type: int}}\nsteps:\n  - {id: one, value: \"${inputs.n}\"}\n  - {id: two, value: \"${one}\"}\n";
 
-const MAP: &str = "inputs: {n: {type: text}}
+const MAP: &str = "inputs: {n: {type: int}}
 map:
-  input: {argv: [seq, '${inputs.n}']}
+  input: {shell: 'seq ${inputs.n}'}
   steps: [{id: one, value: '${item}'}]
 ";
 

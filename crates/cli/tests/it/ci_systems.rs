@@ -22,7 +22,7 @@ fn problems_are_annotated_in_a_job_of_github() {
     assert_eq!(
         printed,
         "::error file=w.yaml,line=2,col=14,endLine=2,endColumn=18,title=unknown-root::unknown name `nope`%0Anote: names \
-         in scope: captured, context, inputs, workflow\n"
+         in scope: captured, context, inputs, run, workflow\n"
     );
     assert!(String::from_utf8(output.stderr).unwrap().contains("--> w.yaml:2:14"));
 }

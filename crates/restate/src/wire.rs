@@ -31,7 +31,7 @@ pub(crate) type FormResult<T> = Result<T, String>;
 
 /// Why nothing is performed that a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestRefusal {
     /// It was signed so long ago that the server may have forgotten what came of it: whoever sends it now may have recorded
     /// it then.
     Expired,
@@ -39,17 +39,17 @@ pub(crate) enum Refusal {
     Wrong(String),
 }
 
-impl From<String> for Refusal {
+impl From<String> for RequestRefusal {
     fn from(why: String) -> Self {
         Self::Wrong(why)
     }
 }
 
-impl From<Refusal> for String {
-    fn from(refusal: Refusal) -> Self {
+impl From<RequestRefusal> for String {
+    fn from(refusal: RequestRefusal) -> Self {
         match refusal {
-            Refusal::Expired => "it was signed too long ago".to_owned(),
-            Refusal::Wrong(why) => why,
+            RequestRefusal::Expired => "it was signed too long ago".to_owned(),
+            RequestRefusal::Wrong(why) => why,
         }
     }
 }
@@ -284,7 +284,7 @@ pub(crate) fn verified(
     service: &str,
     key: &str,
     message: &[u8],
-) -> Result<WorkerRequest, Refusal> {
+) -> Result<WorkerRequest, RequestRefusal> {
     let text = unsealed(signer, message)?;
     let [signed_for, _, _, of_service, _, at, kind, what] =
         fields(&text, ["key", "once", "session", "service", "limit", "at", "kind", "what"])?;
@@ -293,7 +293,7 @@ pub(crate) fn verified(
     }
     let age = now().saturating_sub(at.as_i64().ok_or("`at` is no time".to_owned())?);
     if age > millis(MEMORY.saturating_sub(CLOCKS)) {
-        return Err(Refusal::Expired);
+        return Err(RequestRefusal::Expired);
     }
     if age < -millis(CLOCKS) {
         let why = "it was signed in the future: the clocks of the coordinator and of this worker differ";
@@ -544,15 +544,15 @@ mod tests {
             let message = signed_at(&signer, &head, &WorkerRequest::Abandoned, at);
             verified(&signer, service, key, message.as_bytes()).map(drop)
         };
-        let other = Err(Refusal::Wrong(word("it was signed for something else")));
+        let other = Err(RequestRefusal::Wrong(word("it was signed for something else")));
         assert_eq!(asked("ThreadlineAct", "r/1", Duration::ZERO), Ok(()));
         assert_eq!(asked("ThreadlineAct", "r/1", Duration::from_hours(6 * 24)), Ok(()));
-        assert_eq!(asked("ThreadlineAct", "r/1", MEMORY), Err(Refusal::Expired));
+        assert_eq!(asked("ThreadlineAct", "r/1", MEMORY), Err(RequestRefusal::Expired));
         assert_eq!(asked("ThreadlineAct", "r/2", Duration::ZERO), other);
         assert_eq!(asked("ThreadlineAct", "", Duration::ZERO), other);
         assert_eq!(asked("ThreadlineAct.gpu-true.0", "r/1", Duration::ZERO), other);
         let ahead = signed_at(&signer, &head, &WorkerRequest::Abandoned, now() + millis(2 * CLOCKS));
         let ahead = verified(&signer, "ThreadlineAct", "r/1", ahead.as_bytes()).map(drop);
-        assert!(matches!(ahead, Err(Refusal::Wrong(why)) if why.contains("clocks")));
+        assert!(matches!(ahead, Err(RequestRefusal::Wrong(why)) if why.contains("clocks")));
     }
 }

@@ -30,11 +30,11 @@ const MOST_TRIES: u32 = 500;
 /// Runs that can be shown: those of a project, or one of a blob store.
 pub(super) struct StoredRuns {
     reader: JournalReader,
-    kept: Option<KeptRun>,
+    kept: Option<ImportedRun>,
 }
 
 /// A run of a blob store, and the journal of this machine that it was brought into.
-struct KeptRun {
+struct ImportedRun {
     runs: KeptRuns,
     store: Store,
     run: RunId,
@@ -55,7 +55,7 @@ pub(super) fn stored(which: &StoredRunArguments) -> Result<StoredRuns, CommandFa
     };
     let run = runs.find(&which.run)?;
     let store = runs.open_cache()?;
-    let kept = KeptRun { runs, store, run };
+    let kept = ImportedRun { runs, store, run };
     let stored = StoredRuns { reader: kept.store.reader().clone(), kept: Some(kept) };
     stored.refresh()?;
     stored.tell_failure()?;
@@ -65,7 +65,7 @@ pub(super) fn stored(which: &StoredRunArguments) -> Result<StoredRuns, CommandFa
 impl StoredRuns {
     /// Brings what happened since here, if it is kept elsewhere.
     pub(super) fn refresh(&self) -> Result<(), CommandFailure> {
-        self.kept.as_ref().map_or(Ok(()), |KeptRun { runs, store, run }| {
+        self.kept.as_ref().map_or(Ok(()), |ImportedRun { runs, store, run }| {
             let is_driven = runs.is_driven(run)?;
             runs.import(store, run)?;
             self.reader.note_driven(run, is_driven);
@@ -75,7 +75,7 @@ impl StoredRuns {
 
     /// Says why nobody drives a run that has not ended, if a worker could not.
     fn tell_failure(&self) -> Result<(), CommandFailure> {
-        let Some(KeptRun { runs, run, .. }) = &self.kept else { return Ok(()) };
+        let Some(ImportedRun { runs, run, .. }) = &self.kept else { return Ok(()) };
         let status = self.reader.run(run).map_err(|error| of_store(&error))?.status;
         if status == "running"
             && let Some(failure) = runs.failure(run)?
@@ -395,10 +395,12 @@ mod built {
 
     pub(crate) fn end_with_worker() {}
 
-    /// There are none.
-    pub(crate) struct KeptRuns(Infallible);
+    pub(crate) use self::NoKeptRuns as KeptRuns;
 
-    impl KeptRuns {
+    /// There are none.
+    pub(crate) struct NoKeptRuns(Infallible);
+
+    impl NoKeptRuns {
         pub(crate) fn of(kept: &KeptArguments) -> Result<Option<Self>, CommandFailure> {
             match kept {
                 KeptArguments { on: None, blobs: None, .. } => Ok(None),

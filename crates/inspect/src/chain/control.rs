@@ -11,7 +11,7 @@ use super::{TracedRead, TracedRun, Tracer};
 use crate::error::InspectError;
 
 /// An event whose output decided something, and in which way: the field, and what was asked of it.
-struct Decision {
+struct DecidingEvent {
     left: Seq,
     field: &'static str,
     reference: String,
@@ -38,7 +38,7 @@ impl Tracer<'_> {
                 let left =
                     traced.last_left(&owner, before).or_else(|| traced.last_failed_attempt(&owner, before));
                 let reference = format!("{} failed", owner.shown(plan));
-                decisions.extend(left.map(|left| Decision { left, field: part.key(), reference }));
+                decisions.extend(left.map(|left| DecidingEvent { left, field: part.key(), reference }));
             }
             let step = around.step(plan).filter(|_| !around.is_item() && around.as_part().is_none());
             if let Some(step) = step {
@@ -51,7 +51,7 @@ impl Tracer<'_> {
             if with_route && around.is_visit() {
                 decisions.extend(route(&traced, &around));
             }
-            for Decision { left, field, reference } in decisions {
+            for DecidingEvent { left, field, reference } in decisions {
                 let read = self.pass_on_output(run, &around, (field, &reference), Vec::new(), left)?;
                 // How it ended decided, and not what it left.
                 reads.push(TracedRead { is_passed_on: false, value: None, ..read });
@@ -79,7 +79,7 @@ fn branches(
     at: &Address,
     step: StepNumber,
     before: Seq,
-) -> Result<Vec<Decision>, InspectError> {
+) -> Result<Vec<DecidingEvent>, InspectError> {
     let plan = &traced.history.plan;
     let list = &plan.lists[plan.steps[step as usize].list as usize];
     let (Some(graph), Some(position)) = (&list.graph, list.steps.iter().position(|known| *known == step))
@@ -90,7 +90,7 @@ fn branches(
     let around = list_around(at);
     let edges = node.edges.iter().map(|source| ("edges", source));
     let needs = node.needs.iter().map(|source| ("needs", source));
-    let mut found: Vec<Decision> = Vec::new();
+    let mut found: Vec<DecidingEvent> = Vec::new();
     for (field, source) in edges.chain(needs) {
         let sibling = around.child(list, source.node);
         let Some(left) = traced.last_left(&sibling, before) else { continue };
@@ -105,7 +105,7 @@ fn branches(
             name.to_string()
         };
         let is_new = !found.iter().any(|known| known.left == left && known.reference == reference);
-        found.extend(is_new.then_some(Decision { left, field, reference }));
+        found.extend(is_new.then_some(DecidingEvent { left, field, reference }));
     }
     Ok(found)
 }
@@ -116,13 +116,13 @@ fn list_around(at: &Address) -> Address {
 }
 
 /// The verdict that led to a visit.
-fn route(traced: &TracedRun<'_>, visit: &Address) -> Option<Decision> {
+fn route(traced: &TracedRun<'_>, visit: &Address) -> Option<DecidingEvent> {
     let seen = traced.events.seen.get(visit).and_then(|seen| seen.first()).map(|seen| seen.seq);
     let left = traced.events.outputs.get(visit).and_then(|left| left.first()).copied();
     let first = seen.into_iter().chain(left).min()?;
     let (left, verdict) = traced.events.judged.iter().rfind(|(seq, _)| *seq < first)?;
     let state = visit.state()?;
-    Some(Decision { left: *left, field: "route", reference: format!("{verdict} → {state}") })
+    Some(DecidingEvent { left: *left, field: "route", reference: format!("{verdict} → {state}") })
 }
 
 /// Whether an event ends an attempt that another one follows.

@@ -38,7 +38,7 @@ use crate::bundle::{Bundle, BundleChange, SentBundle};
 use crate::key::SharedKey;
 use crate::remote::{BLOBS, CANCEL, MOST_INLINE, PERFORM};
 use crate::values;
-use crate::wire::{self, ActRequest, DoneAct, LimitedAct, Refusal, WorkerAnswer, WorkerRequest, now};
+use crate::wire::{self, ActRequest, DoneAct, LimitedAct, RequestRefusal, WorkerAnswer, WorkerRequest, now};
 
 /// The variable that names the act to its program: the same for the same act, however often it is begun.
 const ACT_VARIABLE: &str = "THREADLINE_ACT";
@@ -321,8 +321,8 @@ impl Performer {
         let act = match request.unwrap_or_else(|error| Err(error.to_string().into())) {
             Ok(Some(act)) => act,
             Ok(None) => return wire::answer_text(&WorkerAnswer::Cancelled),
-            Err(Refusal::Expired) => return wire::answer_text(&WorkerAnswer::Expired),
-            Err(Refusal::Wrong(why)) => return wire::answer_text(&WorkerAnswer::Refused(why)),
+            Err(RequestRefusal::Expired) => return wire::answer_text(&WorkerAnswer::Expired),
+            Err(RequestRefusal::Wrong(why)) => return wire::answer_text(&WorkerAnswer::Refused(why)),
         };
         let waiting = self.slots.take(&act.started);
         let slot = match act.not_after {
@@ -347,7 +347,7 @@ impl Performer {
     }
 
     /// The act that a message asks for; none where it was given up before.
-    fn request(&self, service: &str, key: &str, message: &[u8]) -> Result<Option<ActRequest>, Refusal> {
+    fn request(&self, service: &str, key: &str, message: &[u8]) -> Result<Option<ActRequest>, RequestRefusal> {
         match wire::verified(&self.key, service, key, message)? {
             WorkerRequest::Act(act) => Ok(Some(*act)),
             WorkerRequest::Blob(blob) => {

@@ -327,9 +327,9 @@ impl Facts {
         let (Some(failed), Some(list)) = (self.done.get(at), list) else { return false };
         let list = &self.plan.lists[list as usize];
         let position = list.steps.len().saturating_sub(1);
-        let last = at.part(Part::Fix).child(list, position);
-        let ended = self.done.get(&last).filter(|done| done.seq > failed.seq);
-        ended.is_some() && (!self.failed(&last, list.steps[position]) || self.goes_on(&last))
+        let final_step = at.part(Part::Fix).child(list, position);
+        let ended = self.done.get(&final_step).filter(|done| done.seq > failed.seq);
+        ended.is_some() && (!self.failed(&final_step, list.steps[position]) || self.goes_on(&final_step))
     }
 
     /// A step is done again: what was done after it is not done any more.

@@ -45,7 +45,7 @@ fn reason(
     show: &dyn Fn(&Value) -> String,
 ) -> String {
     let DiffCause { kind, reference, maker, values, of, .. } = cause;
-    let [left, right] = values.each_ref().map(|value| value.as_ref().map(|value| show(value)));
+    let [left, right] = values.each_ref().map(|value| value.as_ref().map(&show));
     match kind {
         CauseKind::Value if of.is_some() => format!("it reads `{reference}`"),
         CauseKind::Value => {

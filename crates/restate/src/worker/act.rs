@@ -347,7 +347,12 @@ impl Performer {
     }
 
     /// The act that a message asks for; none where it was given up before.
-    fn request(&self, service: &str, key: &str, message: &[u8]) -> Result<Option<ActRequest>, RequestRefusal> {
+    fn request(
+        &self,
+        service: &str,
+        key: &str,
+        message: &[u8],
+    ) -> Result<Option<ActRequest>, RequestRefusal> {
         match wire::verified(&self.key, service, key, message)? {
             WorkerRequest::Act(act) => Ok(Some(*act)),
             WorkerRequest::Blob(blob) => {

@@ -34,7 +34,8 @@ impl Masks {
                     Ok(response) => Ok(self.mask_response(response, &mut found)),
                     Err(NoResponse { failure, is_sent, received }) => {
                         let failure = self.mask_failure(failure);
-                        let received = received.map(|received| Box::new(self.mask_response(*received, &mut found)));
+                        let received =
+                            received.map(|received| Box::new(self.mask_response(*received, &mut found)));
                         Err(NoResponse { failure, is_sent, received })
                     }
                 };

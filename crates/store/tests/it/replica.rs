@@ -195,11 +195,11 @@ fn the_run_waits_while_nothing_can_be_kept() {
     let store = disk();
     let (said, heard) = mpsc::channel();
     let given_up = Arc::new(AtomicBool::new(false));
-    let gives_up = given_up.clone();
+    let flag = Arc::clone(&given_up);
     let watch = ReplicaWatch {
         owner: "one".to_owned(),
         tell: Box::new(move |notice| drop(said.send(notice))),
-        gives_up: Box::new(move || gives_up.load(Ordering::SeqCst)),
+        gives_up: Box::new(move || flag.load(Ordering::SeqCst)),
     };
     store.replicate(&id("r1"), Arc::new(segments.clone()), SegmentEnd::none(), watch).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();

@@ -61,9 +61,8 @@ pub(crate) fn start(call: &RouteCall) -> Result<HttpAnswer, Problem> {
                     kind: match input.kind {
                         Some(Type::Bool) => "flag",
                         Some(Type::Int | Type::Decimal) => "number",
-                        Some(Type::List | Type::Object) => "json",
+                        Some(Type::List | Type::Object | Type::Null) => "json",
                         Some(Type::Text) | None => "text",
-                        Some(Type::Null) => "json",
                     },
                     required: input.required,
                     is_set: default.as_bool() == Some(true),

@@ -243,12 +243,14 @@ impl FailureView {
         let event = history.event(seq)?;
         let (mut error, mut stream, mut printed) = (String::new(), "stderr", String::new());
         match &event.kind {
-            EventKind::ItemEnded(ended) => error = ended.error.as_deref().unwrap_or_default().to_owned(),
+            EventKind::ItemEnded(ended) => {
+                ended.error.as_deref().unwrap_or_default().clone_into(&mut error);
+            }
             EventKind::Judged(judged) => error = judged.reason.to_string(),
             _ => {
                 if let Some(output) = output_of(&event) {
-                    error =
-                        output.meta.get(names::ERROR).and_then(Value::as_str).unwrap_or_default().to_owned();
+                    let told = output.meta.get(names::ERROR).and_then(Value::as_str);
+                    told.unwrap_or_default().clone_into(&mut error);
                     let left = load_envelope(history.reader, output);
                     let left = left.map_err(|error| threadline_inspect::of_journal(&error))?;
                     let of = |name: &str| {

@@ -81,13 +81,12 @@ impl InspectorView {
         let expression = field.expressions.iter().find(|expression| expression.range == range);
         let references: Vec<&ExplainedReference> =
             field.references.iter().filter(|reference| is_inside(range, reference.range)).collect();
-        let (text, value, is_default) = match expression {
-            Some(expression) => (expression.text.to_string(), expression.value.clone(), expression.defaulted),
-            None => {
-                let Some(reference) = references.first() else { return Ok(None) };
-                let resolution = &reference.resolution;
-                (resolution.reference.to_string(), resolution.value.clone(), resolution.defaulted)
-            }
+        let (text, value, is_default) = if let Some(expression) = expression {
+            (expression.text.to_string(), expression.value.clone(), expression.defaulted)
+        } else {
+            let Some(reference) = references.first() else { return Ok(None) };
+            let resolution = &reference.resolution;
+            (resolution.reference.to_string(), resolution.value.clone(), resolution.defaulted)
         };
         let mut readers: Readers =
             references.iter().map(|reference| (reference.maker.clone(), Vec::new())).collect();

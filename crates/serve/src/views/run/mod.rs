@@ -33,8 +33,20 @@ use crate::server::RouteCall;
 
 pub(crate) use self::value::visible;
 
+/// The ways that steps stand which a drawing explains.
+const LEGEND: [Standing; 6] = [
+    Standing::Completed,
+    Standing::Failed,
+    Standing::Running,
+    Standing::Retrying,
+    Standing::Skipped,
+    Standing::NotYet,
+];
+
 /// What is shown of a run, without what stands around it.
 pub(crate) struct RunView {
+    /// What a drawing explains.
+    pub(crate) legend: [Standing; 6],
     /// What paths begin with, and the project, for links beside this page.
     pub(crate) base: String,
     pub(crate) project: String,
@@ -136,19 +148,8 @@ impl RunView {
             called,
             timeline: TimelineView::new(history, timeline, state, choice),
             head,
+            legend: LEGEND,
         })
-    }
-
-    /// The word for a standing, with its class.
-    pub(crate) fn legend(&self) -> [Standing; 6] {
-        [
-            Standing::Completed,
-            Standing::Failed,
-            Standing::Running,
-            Standing::Retrying,
-            Standing::Skipped,
-            Standing::NotYet,
-        ]
     }
 }
 
@@ -198,7 +199,7 @@ fn called_runs(
 
 #[derive(Template)]
 #[template(path = "run.html")]
-struct RunPage {
+struct RunHtml {
     frame: PageFrame,
     view: RunView,
     project: String,
@@ -215,5 +216,5 @@ pub(crate) fn run(call: &RouteCall) -> Result<HttpAnswer, Problem> {
     })?;
     (view.base, view.project) = (call.server.gate.base(), project.clone());
     let title = format!("{}, {}", view.head.workflow, words::one_line(&view.head.word.to_lowercase()));
-    page(&RunPage { frame: PageFrame::new(&call.server, title, Some(&project)), view, project })
+    page(&RunHtml { frame: PageFrame::new(&call.server, title, Some(&project)), view, project })
 }

@@ -377,7 +377,7 @@ impl ItemsView {
                 index: row.item.index,
                 standing: place.standing,
                 item: ValueView::new(&row.value),
-                error: row.error.as_deref().map_or(String::new(), |error| one_line_error(error)),
+                error: row.error.as_deref().map_or(String::new(), one_line_error),
                 result: row.result.as_ref().filter(|value| !value.is_null()).map(ValueView::new),
                 attempts: row.attempts.max(row.item.step_attempts),
                 took: place

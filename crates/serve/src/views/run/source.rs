@@ -433,11 +433,11 @@ fn step_marks(
             notes.push(format!("{} attempts", place.attempts));
         }
         notes.extend(took.filter(|_| place.standing != Standing::Skipped));
-        let link = at.as_ref().map_or_else(String::new, |at| choice.step(Pane::Steps, at));
+        let href = at.as_ref().map_or_else(String::new, |at| choice.step(Pane::Steps, at));
         let name = at.as_ref().map_or_else(|| planned.label.to_string(), |at| labels::name(&plan, at));
         found.insert(
             line,
-            StepMark { standing: place.standing, link, name: visible(&name), made, note: notes.join(" · ") },
+            StepMark { standing: place.standing, link: href, name: visible(&name), made, note: notes.join(" · ") },
         );
     }
     Ok(found)

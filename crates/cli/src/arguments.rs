@@ -783,6 +783,7 @@ fn item_standing() -> impl TypedValueParser<Value = Standing> {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RunsArguments {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]

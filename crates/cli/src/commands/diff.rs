@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use threadline_engine::event::Address;
 use threadline_inspect::chain::TracedRead;
 use threadline_inspect::diff::sentences::{because, names};
 use threadline_inspect::diff::{ChangedPart, DiffRow, DiffSide, Difference, PartChange, RunDiff, SameStep};
@@ -162,7 +163,7 @@ impl DiffPrinter<'_> {
     /// Whether enough of the same step in other items is shown already.
     fn is_left_out(&self, difference: &Difference, shown: &mut BTreeMap<String, usize>) -> bool {
         let at = difference.sides.iter().flatten().find_map(|side| side.at.as_ref());
-        if self.full || !at.is_some_and(|at| at.is_in_items()) {
+        if self.full || !at.is_some_and(Address::is_in_items) {
             return false;
         }
         let step = difference.name.split('[').next().unwrap_or_default().to_owned();

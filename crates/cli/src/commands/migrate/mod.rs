@@ -7,6 +7,7 @@ mod difference;
 mod outputs;
 mod workflow;
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use threadline_flow::fields::WORKFLOW;
@@ -76,9 +77,10 @@ fn decisions(file: &SourceFile, migrated: &Migrated) -> String {
     for problem in &migrated.left {
         let (line, column) = new.line_column(problem.span.range().start);
         let severity = if problem.is_error() { "error" } else { "warning" };
-        out.push_str(&format!("  {line}:{column} {severity}[{}]: {}\n", problem.id, problem.message));
+        // Writing into a text cannot fail.
+        let _ = writeln!(out, "  {line}:{column} {severity}[{}]: {}", problem.id, problem.message);
         for hint in &problem.hints {
-            out.push_str(&format!("      hint: {hint}\n"));
+            let _ = writeln!(out, "      hint: {hint}");
         }
     }
     out

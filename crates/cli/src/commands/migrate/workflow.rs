@@ -1,5 +1,7 @@
 //! Workflows of every shape: the fixes of the problems that `check` finds, as far as they are mechanical.
 
+use std::fmt::Write as _;
+
 use threadline_flow::checks::Check;
 use threadline_flow::problem::Problem;
 use threadline_flow::{files, load};
@@ -57,24 +59,21 @@ pub(super) fn migrated(file: &SourceFile) -> Migrated {
         if fixes.is_empty() {
             break;
         }
-        match applied(file, &text, &fixes) {
-            Some(new) => {
-                places += fixes.len();
-                text = new;
-            }
-            // One of them does not do what it should: each alone.
-            None => {
-                let (kept, one) = first_sound(file, &text, &fixes);
-                refused.extend(problems.iter().filter_map(|problem| {
-                    let (_, fix) = mechanical(problem)?;
-                    let is_tried = fixes[..kept].iter().any(|(_, tried)| tried == fix);
-                    is_tried.then(|| (problem.id.to_owned(), fix.clone()))
-                }));
-                if let Some(new) = one {
-                    places += 1;
-                    text = new;
-                }
-            }
+        if let Some(new) = applied(file, &text, &fixes) {
+            places += fixes.len();
+            text = new;
+            continue;
+        }
+        // One of them does not do what it should: each alone.
+        let (kept, one) = first_sound(file, &text, &fixes);
+        refused.extend(problems.iter().filter_map(|problem| {
+            let (_, fix) = mechanical(problem)?;
+            let is_tried = fixes[..kept].iter().any(|(_, tried)| tried == fix);
+            is_tried.then(|| (problem.id.to_owned(), fix.clone()))
+        }));
+        if let Some(new) = one {
+            places += 1;
+            text = new;
         }
     }
     let mut left = problems_of(file, &text);
@@ -144,7 +143,9 @@ fn with_states(file: &SourceFile, text: &str) -> Option<String> {
     let mut whole = format!("{text}\ninitial: state-1\nstates:\n  end: {{terminal: true}}\n");
     for (at, name) in names.iter().enumerate() {
         let name = Value::from(name.as_str()).to_json(threadline_lang::value::JsonStyle::Compact);
-        whole.push_str(&format!("  state-{}: {{fragment: {name}, next: end}}\n", at + 1));
+        let number = at + 1;
+        // Writing into a text cannot fail.
+        let _ = writeln!(whole, "  state-{number}: {{fragment: {name}, next: end}}");
     }
     Some(whole)
 }

@@ -96,13 +96,14 @@ impl Browser {
         serde_json::from_slice(&message).expect("it says JSON")
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers make it where they call")]
     fn call(&mut self, method: &str, parameters: Value) -> Value {
-        let said = self.ask(method, parameters);
+        let said = self.ask(method, &parameters);
         assert!(said.get("error").is_none(), "{method}: {}", said["error"]);
         said["result"].clone()
     }
 
-    fn ask(&mut self, method: &str, parameters: Value) -> Value {
+    fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         let id = self.next;
         self.next += 1;
         let mut message = json!({"id": id, "method": method, "params": parameters});
@@ -134,7 +135,7 @@ impl Browser {
         let until = Instant::now() + PATIENCE;
         let look = format!("(() => {{ try {{ return !!({condition}); }} catch {{ return false; }} }})()");
         loop {
-            let said = self.ask("Runtime.evaluate", json!({"expression": look}));
+            let said = self.ask("Runtime.evaluate", &json!({"expression": look}));
             if said["result"]["result"]["value"] == true {
                 return;
             }
@@ -170,7 +171,8 @@ impl Browser {
         let until = Instant::now() + PATIENCE;
         let look = format!("{is_there} && document.readyState === 'complete'");
         // While one page makes room for another there is none to ask.
-        while self.ask("Runtime.evaluate", json!({"expression": look}))["result"]["result"]["value"] != true {
+        while self.ask("Runtime.evaluate", &json!({"expression": look}))["result"]["result"]["value"] != true
+        {
             assert!(Instant::now() < until, "{address} does not load");
         }
     }
@@ -213,8 +215,8 @@ impl Browser {
     pub(super) fn picture(&mut self, path: &Path) {
         let shot = self.call("Page.captureScreenshot", json!({"format": "png"}));
         let encoded = shot["data"].as_str().expect("a picture");
-        let decoded = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut decoder = decoded.expect("a decoder");
+        let started = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut decoder = started.expect("a decoder");
         let mut stdin = decoder.stdin.take().expect("a pipe");
         let encoded = encoded.to_owned();
         let writer = std::thread::spawn(move || stdin.write_all(encoded.as_bytes()));

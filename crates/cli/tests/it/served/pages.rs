@@ -315,9 +315,7 @@ fn a_run_is_seen_as_it_goes_on() {
         wait("a"),
         wait("b")
     );
-    let map = format!(
-        "name: three\nmap:\n  input: [a, b]\n  max_parallel: 1\n  steps: [{{id: a, shell: 'until test -e ${{item}}; do sleep 0.02; done; echo A'}}]\n"
-    );
+    let map = "name: three\nmap:\n  input: [a, b]\n  max_parallel: 1\n  steps: [{id: a, shell: 'until test -e ${item}; do sleep 0.02; done; echo A'}]\n".to_owned();
     let states = format!(
         "name: four\ninitial: a\nstates:\n  a: {{shell: '{}; echo A', next: b}}\n  b: {{shell: '{}; echo B', next: done}}\n  done: {{terminal: true}}\n",
         wait("a"),

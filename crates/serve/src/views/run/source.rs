@@ -437,7 +437,13 @@ fn step_marks(
         let name = at.as_ref().map_or_else(|| planned.label.to_string(), |at| labels::name(&plan, at));
         found.insert(
             line,
-            StepMark { standing: place.standing, link: href, name: visible(&name), made, note: notes.join(" · ") },
+            StepMark {
+                standing: place.standing,
+                link: href,
+                name: visible(&name),
+                made,
+                note: notes.join(" · "),
+            },
         );
     }
     Ok(found)

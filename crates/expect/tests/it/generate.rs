@@ -241,13 +241,19 @@ impl<'c> Gen<'c> {
             0 => ("expectedAgent", self.one(&["\"A\"", "{\"ne\": \"A\"}", "{\"in\": [\"A\", \"B\"]}"])),
             1 => ("expectedFunction", self.one(&["\"f\"", "{\"startsWith\": \"f\"}", "{\"ne\": \"f\"}"])),
             2 => {
-                let check = self.operators();
+                let check = self.plan_operators();
                 return vec![("expectedParams".to_owned(), format!("{{\"type\": {check}}}"))];
             }
-            3 => return vec![("expectedAmount".to_owned(), self.operators())],
+            3 => return vec![("expectedAmount".to_owned(), self.plan_operators())],
             _ => ("expectedRecipient", self.one(&["\"abc\"", "{\"iEq\": \"ABC\"}"])),
         };
         vec![(name.to_owned(), value.to_owned())]
+    }
+
+    /// Operators of what one step of the plan must have, which cannot be two values.
+    fn plan_operators(&mut self) -> String {
+        let operators = self.operators();
+        if operators.contains("\"eq\"") { "{\"eq\": 5}".to_owned() } else { operators }
     }
 
     fn rule(&mut self) -> Part {

@@ -85,13 +85,13 @@ const USE_RETRY: Becomes = Without(
 );
 const LIMIT_VISITS: Becomes =
     Without("limit the visits of a state with `max_edge_revisits:` and `max_steps:`");
-const AS_INPUTS: Becomes = Form("declared under `inputs:`, and put into `context` where it is read");
-const FIXES: Becomes = Form("`retry: {attempts: N, fix: ...}` with the steps of `on_failure`");
-const GOES_ON: Becomes = Form("`continue_on_error: true` on the step, where it is `false`");
+const AS_INPUTS: Becomes = Form("declare it under `inputs:`, and put it into `context` where it is read");
+const FIXES: Becomes = Form("write `retry: {attempts: N, fix: ...}` with the steps of `on_failure`");
+const GOES_ON: Becomes = Form("write `continue_on_error: true` on the step, where it is `false`");
 const VALIDATES: Becomes = Form(
-    "a step that validates, and one that reads the result, with `expect:` and `retry: {attempts: N, fix: ...}`",
+    "write a step that validates, and one that reads the result, with `expect:` and `retry: {attempts: N, fix: ...}`",
 );
-const FILES: Becomes = Form("steps that find the newest file of each pattern, by the name of the step");
+const FILES: Becomes = Form("write steps that find the newest file of each pattern, by the name of the step");
 const IN_TEXT: Becomes = Without("write it in the text of the command");
 const NO_GUARD: Becomes = Without(
     "compare the files in a state of its own: `action: git diff --quiet -- PATHS`, with `on_no:` for a change",
@@ -178,11 +178,11 @@ pub static OLDER_KEYS: &[OlderKey] = &[
         Loop,
         "workflow",
         "flow",
-        Form("the routes of the states, each with `next:` or `on_yes:` and `on_no:`"),
+        Form("write the routes of the states, each with `next:` or `on_yes:` and `on_no:`"),
     ),
     row(Loop, "workflow", "state_defs", Key("states")),
     row(Loop, "state", "with_", Key("with")),
-    row(Loop, "state", "failure", Form("`terminal: failure`")),
+    row(Loop, "state", "failure", Form("write `terminal: failure`")),
     row(Loop, "state", "description", FOR_PEOPLE),
     row(Loop, "state", "*_ok", FOR_CHECKER),
     row(Loop, "state", "pruning_profile", Nothing("it is about what the older program puts into a prompt")),

@@ -2,19 +2,18 @@
 //! over to workers, and stopped.
 
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadline_engine::event::{KeySource, RemoteService};
+use threadline_engine::event::RemoteService;
 use threadline_runner::driver::Stop;
 use threadline_runner::process::Control;
-use threadline_store::{JournalReader, ReplicaNotice, ReplicaWatch, RunId, SegmentEnd, Store, StoreError};
+use threadline_store::{JournalReader, ReplicaNotice, ReplicaWatch, RunId, SegmentEnd, Store};
 
 #[cfg(feature = "restate")]
 pub(super) use self::built::coordinator;
 pub(super) use self::built::{KeptRuns, end_with_worker};
-use super::elsewhere::{key_source, without_key};
 use super::history::{self, of_store};
 use crate::arguments::{KeptArguments, StoredRunArguments};
 use crate::exit::CommandFailure;
@@ -23,9 +22,6 @@ use crate::report::{self, Report};
 /// How often a run in this project is looked at, and one in a blob store.
 const POLL: Duration = Duration::from_millis(100);
 const POLL_ELSEWHERE: Duration = Duration::from_secs(1);
-
-/// For how long somebody waits who finds another process at work on the same run.
-const MOST_TRIES: u32 = 500;
 
 /// Runs that can be shown: those of a project, or one of a blob store.
 pub(super) struct StoredRuns {
@@ -105,24 +101,6 @@ impl StoredRuns {
     }
 }
 
-/// Brings a run here that this process drives, or is about to: one that is driven here already is a failure.
-pub(super) fn import(
-    store: &Store,
-    run: &RunId,
-    segments: &dyn threadline_store::SegmentStore,
-) -> Result<SegmentEnd, CommandFailure> {
-    let mut tries = 0;
-    loop {
-        match store.import(run, segments) {
-            Err(StoreError::Busy { .. }) if tries < MOST_TRIES => {
-                tries += 1;
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            imported => return imported.map_err(|error| of_store(&error)),
-        }
-    }
-}
-
 /// Brings a run here that somebody wants to go on with. One of which nothing is kept is another one.
 pub(super) fn bring(kept: &KeptRuns, store: &Store, run: &RunId) -> Result<SegmentEnd, CommandFailure> {
     let end = kept.import(store, run)?;
@@ -154,35 +132,57 @@ pub(super) fn watch(control: &Control, stop: &Stop) -> ReplicaWatch {
     }
 }
 
-/// The folder of this machine for journals of a blob store.
-fn cache_folder(url: &str) -> Result<PathBuf, CommandFailure> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let Some(cache) = cache else {
-        let message = "there is no folder for journals of other machines";
-        let hint = "set `XDG_CACHE_HOME` or `HOME` to an absolute path";
-        return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, hint)]));
-    };
-    let hash = threadline_engine::Hash::of(url.as_bytes()).to_string();
-    Ok(cache.join("threadline").join("runs").join(&hash[..16]))
-}
-
 #[cfg(feature = "restate")]
 mod built {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use threadline_engine::event::KeySource;
     use threadline_restate::address::ServerAddress;
     use threadline_restate::blobs::{BlobError, BlobStore};
     use threadline_restate::detached::{DetachedRun, DetachedRuns, DetachedState};
     use threadline_restate::key::SharedKey;
     use threadline_restate::segments::{BlobSegments, can_have_runs, kept_runs};
     use threadline_restate::worker::CoordinatorCommand;
-    use threadline_store::{SegmentStore, Seq};
+    use threadline_store::{SegmentStore, Seq, StoreError};
 
     use super::{
-        Arc, CommandFailure, KeptArguments, KeySource, POLL_ELSEWHERE, Path, PathBuf, RemoteService, Report,
-        RunId, SegmentEnd, Store, StoreError, cache_folder, history, import, key_source, of_store,
-        without_key,
+        Arc, CommandFailure, KeptArguments, POLL_ELSEWHERE, PathBuf, RemoteService, Report, RunId,
+        SegmentEnd, Store, history, of_store,
     };
     use crate::arguments::WorkerArguments;
+    use crate::commands::elsewhere::{key_source, read_key, without_key};
+
+    /// For how long somebody waits who finds another process at work on the same run.
+    const MOST_TRIES: u32 = 500;
+
+    /// Brings a run here that this process drives, or is about to: one that is driven here already is a failure.
+    fn import(store: &Store, run: &RunId, segments: &dyn SegmentStore) -> Result<SegmentEnd, CommandFailure> {
+        let mut tries = 0;
+        loop {
+            match store.import(run, segments) {
+                Err(StoreError::Busy { .. }) if tries < MOST_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                imported => return imported.map_err(|error| of_store(&error)),
+            }
+        }
+    }
+
+    /// The folder of this machine for journals of a blob store.
+    fn cache_folder(url: &str) -> Result<PathBuf, CommandFailure> {
+        let variable =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+        let Some(cache) = cache else {
+            let message = "there is no folder for journals of other machines";
+            let hint = "set `XDG_CACHE_HOME` or `HOME` to an absolute path";
+            return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, hint)]));
+        };
+        let hash = threadline_engine::Hash::of(url.as_bytes()).to_string();
+        Ok(cache.join("threadline").join("runs").join(&hash[..16]))
+    }
 
     pub(super) fn machine_name() -> String {
         threadline_restate::worker::machine_name()
@@ -245,7 +245,7 @@ mod built {
         }
 
         fn open(url: &str, key_source: &KeySource, on: Option<&str>) -> Result<Self, CommandFailure> {
-            let key = super::super::elsewhere::read_key(key_source)?;
+            let key = read_key(key_source)?;
             let on = on.map(|address| -> Result<_, CommandFailure> {
                 let server = ServerAddress::parse(address).map_err(CommandFailure::Usage)?;
                 Ok((address.to_owned(), DetachedRuns::new(server, key.clone())))

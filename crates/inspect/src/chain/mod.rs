@@ -1,7 +1,7 @@
 //! Chains of values: what a value was made of, step by step, or which steps read it.
 //!
 //! A *source* is a value that something made: what an execution left, the items of a list, an entry of
-//! `context`, an input, what a run exported, or a part of one of these. [`Tracer`] knows what each source was
+//! `context`, an input, what a run exported, or a part of one of these. `Tracer` knows what each source was
 //! made of. A chain follows that through loops, items, phases and called runs, in one of the two directions.
 //! A run is only read.
 

@@ -44,6 +44,12 @@ fn sound(name: &str, texts: &BTreeMap<String, String>) -> Option<bool> {
     plan.map(|_| is_loop)
 }
 
+/// Whether a file is read as one of an older system: an editor points at what is written otherwise today.
+fn is_older(name: &str, text: &str) -> bool {
+    let (_, problems) = load(source(name, text));
+    problems.iter().any(|problem| ["ignored-key", "old-spelling"].contains(&problem.id))
+}
+
 /// The texts of all YAML files below a folder, by their paths from there.
 fn texts_below(folder: &Path, inside: &str, texts: &mut BTreeMap<String, String>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -70,6 +76,9 @@ fn refused(
     let (mut failures, mut count, mut loops) = (Vec::new(), 0, 0);
     for (name, text) in texts {
         let Some(is_loop) = sound(name, texts) else { continue };
+        if is_older(name, text) {
+            continue;
+        }
         count += 1;
         loops += usize::from(is_loop);
         failures.extend(
